@@ -1,0 +1,202 @@
+/**
+ * What commands wrote, byte for byte, in the second database. A chunk is acknowledged to the guest
+ * only after `appendOutput` returned. Over the cap the head and the newest stay, and the gap shows.
+ */
+import { assert } from "../core/assert.ts";
+import type { OutputDb, Reading, Writing } from "../db/open.ts";
+import type { OutputSchema } from "../db/schema.ts";
+import { topics } from "../system/signals.ts";
+import { outputKeptBytesMax } from "./command.ts";
+
+export interface Chunk {
+  commandId: string;
+  /** Bytes of both streams before this chunk. */
+  offset: number;
+  stream: "stdout" | "stderr";
+  atMs: number;
+  data: Uint8Array;
+}
+
+/**
+ * Stores consecutive chunks of one command. What is stored already is not stored again; returns
+ * the number of bytes received in all, or undefined where the chunk leaves a hole.
+ */
+export function appendOutput(
+  output: OutputDb,
+  chunk: Chunk,
+  keptBytesMax = outputKeptBytesMax,
+): Promise<number | undefined> {
+  return output.write(async (tx) => {
+    const before = await extentOf(tx, chunk.commandId);
+    if (chunk.offset > before.endBytes) return undefined;
+    const data = chunk.data.subarray(before.endBytes - chunk.offset);
+    if (data.length === 0) return before.endBytes;
+    const { commandId, stream, atMs } = chunk;
+    await insertChunk(tx, { commandId, offset: before.endBytes, stream, atMs, data });
+    const endBytes = before.endBytes + data.length;
+    const dropped = await dropMiddle(tx, { commandId, before, endBytes, keptBytesMax });
+    await tx
+      .insertInto("outputs")
+      .values({
+        command_id: commandId,
+        end_bytes: endBytes,
+        kept_bytes: before.keptBytes + data.length - dropped,
+      })
+      .onConflict((on) =>
+        on.column("command_id").doUpdateSet((row) => ({
+          end_bytes: row.ref("excluded.end_bytes"),
+          kept_bytes: row.ref("excluded.kept_bytes"),
+        })),
+      )
+      .execute();
+    tx.touch(topics.output(commandId));
+    return endBytes;
+  });
+}
+
+export interface Extent {
+  endBytes: number;
+  keptBytes: number;
+}
+
+export async function extentOf(
+  read: Reading<OutputSchema>,
+  commandId: string,
+): Promise<Extent> {
+  const row = await read
+    .selectFrom("outputs")
+    .select(["end_bytes", "kept_bytes"])
+    .where("command_id", "=", commandId)
+    .executeTakeFirst();
+  return { endBytes: row?.end_bytes ?? 0, keptBytes: row?.kept_bytes ?? 0 };
+}
+
+async function insertChunk(tx: Writing<OutputSchema>, chunk: Chunk): Promise<void> {
+  await tx
+    .insertInto("chunks")
+    .values({
+      command_id: chunk.commandId,
+      offset_bytes: chunk.offset,
+      stream: chunk.stream,
+      at_ms: chunk.atMs,
+      length_bytes: chunk.data.length,
+      data: Buffer.from(chunk.data.buffer, chunk.data.byteOffset, chunk.data.length),
+    })
+    .execute();
+}
+
+interface Dropping {
+  commandId: string;
+  before: Extent;
+  endBytes: number;
+  keptBytesMax: number;
+}
+
+/** Drops the oldest chunks behind the head until the rest fits; returns the bytes dropped. */
+async function dropMiddle(tx: Writing<OutputSchema>, dropping: Dropping): Promise<number> {
+  const { commandId, before, endBytes, keptBytesMax } = dropping;
+  let over = before.keptBytes + (endBytes - before.endBytes) - keptBytesMax;
+  if (over <= 0) return 0;
+  const behindHead = await tx
+    .selectFrom("chunks")
+    .select(["offset_bytes", "length_bytes"])
+    .where("command_id", "=", commandId)
+    .where("offset_bytes", ">=", keptBytesMax / 2)
+    .orderBy("offset_bytes")
+    .limit(1_000)
+    .execute();
+  let dropped = 0;
+  let until = 0;
+  for (const { offset_bytes, length_bytes } of behindHead) {
+    if (over <= 0) break;
+    over -= length_bytes;
+    dropped += length_bytes;
+    until = offset_bytes + length_bytes;
+  }
+  assert(dropped > 0, "there is something behind the head to drop");
+  await tx
+    .deleteFrom("chunks")
+    .where("command_id", "=", commandId)
+    .where("offset_bytes", ">=", keptBytesMax / 2)
+    .where("offset_bytes", "<", until)
+    .execute();
+  return dropped;
+}
+
+export interface OutputPage {
+  parts: OutputPart[];
+  /** Where to go on reading. */
+  end: number;
+  /** Whether more is stored already. */
+  more: boolean;
+}
+
+export type OutputPart =
+  | { kind: "chunk"; offset: number; stream: "stdout" | "stderr"; atMs: number; data: Uint8Array }
+  | { kind: "gap"; from: number; to: number };
+
+/** What was received from `offset` on, at most about `bytesMax`, gaps told where they are. */
+export async function readOutput(
+  read: Reading<OutputSchema>,
+  commandId: string,
+  { offset, bytesMax }: { offset: number; bytesMax: number },
+): Promise<OutputPage> {
+  const { endBytes } = await extentOf(read, commandId);
+  const rows = await rowsFrom(read, commandId, { offset, bytesMax });
+  const parts: OutputPart[] = [];
+  let at = offset;
+  let left = bytesMax;
+  for (const row of rows) {
+    if (left <= 0) break;
+    if (row.offset_bytes > at) parts.push({ kind: "gap", from: at, to: row.offset_bytes });
+    at = Math.max(at, row.offset_bytes);
+    const data = new Uint8Array(row.data).subarray(at - row.offset_bytes).subarray(0, left);
+    parts.push({ kind: "chunk", offset: at, stream: row.stream, atMs: row.at_ms, data });
+    at += data.length;
+    left -= data.length;
+  }
+  return { parts, end: at, more: at < endBytes };
+}
+
+const rowsMax = 2_000;
+
+/** The chunk that holds `offset` and those behind it: measured first, so that memory is bounded. */
+async function rowsFrom(
+  read: Reading<OutputSchema>,
+  commandId: string,
+  { offset, bytesMax }: { offset: number; bytesMax: number },
+) {
+  const ofCommand = read.selectFrom("chunks").where("command_id", "=", commandId);
+  const { first } = await ofCommand
+    .select((row) => row.fn.max<number | null>("offset_bytes").as("first"))
+    .where("offset_bytes", "<=", offset)
+    .executeTakeFirstOrThrow();
+  const lengths = await ofCommand
+    .select(["offset_bytes", "length_bytes"])
+    .where("offset_bytes", ">=", first ?? offset)
+    .where((row) => row(row("offset_bytes", "+", row.ref("length_bytes")), ">", offset))
+    .orderBy("offset_bytes")
+    .limit(rowsMax)
+    .execute();
+  let bytes = 0;
+  const inPage = lengths.filter(({ length_bytes }) => {
+    const fits = bytes < bytesMax;
+    bytes += length_bytes;
+    return fits;
+  });
+  const [head, last] = [inPage[0], inPage.at(-1)];
+  if (head === undefined || last === undefined) return [];
+  return ofCommand
+    .selectAll()
+    .where("offset_bytes", ">=", head.offset_bytes)
+    .where("offset_bytes", "<=", last.offset_bytes)
+    .orderBy("offset_bytes")
+    .execute();
+}
+
+export async function removeOutput(output: OutputDb, commandId: string): Promise<void> {
+  await output.write(async (tx) => {
+    await tx.deleteFrom("chunks").where("command_id", "=", commandId).execute();
+    await tx.deleteFrom("outputs").where("command_id", "=", commandId).execute();
+  });
+}

@@ -1,0 +1,128 @@
+/**
+ * The one place that opens SQLite. Writers queue up and share a commit, so that one fsync serves
+ * all that wait; each still stands or falls alone. Never use `read` inside a write: one connection
+ * serves both, and it would wait for itself.
+ */
+import { Kysely, SqliteDialect, type Transaction, sql } from "kysely";
+import { Fault } from "../core/fault.ts";
+import { migration0001 } from "./migrations/0001.ts";
+import { outputMigration0001 } from "./migrations/output0001.ts";
+import type { OutputSchema, Schema } from "./schema.ts";
+import { type Sqlite, cachingStatements, faultOf } from "./sqlite.ts";
+
+/** The database as a workflow step sees it: look, do not touch. */
+export type Reading<S> = Pick<Kysely<S>, "selectFrom" | "with">;
+export type Reader = Reading<Schema>;
+
+export type Writing<S> = Transaction<S> & {
+  /** Signals this topic once the write is committed. */
+  touch(topic: string): void;
+};
+export type Tx = Writing<Schema>;
+
+export interface Database<S> {
+  readonly read: Reading<S>;
+  /**
+   * Runs `work` in a transaction and returns once it is durable. A Fault it throws undoes its own
+   * writes only. `work` must not wait for anything but the database.
+   * @throws Fault `full` the disk is full; `unavailable` the disk did not take it.
+   */
+  write<T>(work: (tx: Writing<S>) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+export type Db = Database<Schema>;
+export type OutputDb = Database<OutputSchema>;
+
+export interface Opening {
+  sqlite: Sqlite;
+  /** Called with the topics of a commit. */
+  committed: (topics: ReadonlySet<string>) => void;
+  /** A short pause in which further writers may join a commit. */
+  gather: () => Promise<void>;
+}
+
+export const openState = (opening: Opening): Db => open<Schema>(opening, [migration0001]);
+export const openOutput = (opening: Opening): OutputDb =>
+  open<OutputSchema>(opening, [outputMigration0001]);
+
+interface Job<S> {
+  work: (tx: Writing<S>) => Promise<unknown>;
+  resolve: (value: never) => void;
+  reject: (error: unknown) => void;
+}
+
+function open<S>(opening: Opening, migrations: readonly string[]): Database<S> {
+  migrate(opening.sqlite, migrations);
+  const database = cachingStatements(opening.sqlite);
+  const kysely = new Kysely<S>({ dialect: new SqliteDialect({ database }) });
+  const queue: Job<S>[] = [];
+  let flushing = false;
+  const flush = async (): Promise<void> => {
+    while (queue.length > 0) {
+      await opening.gather();
+      await commit(kysely, queue.splice(0), opening.committed);
+    }
+    flushing = false;
+  };
+  return {
+    read: kysely,
+    write: (work) =>
+      new Promise((resolve, reject) => {
+        queue.push({ work, resolve, reject });
+        if (flushing) return;
+        flushing = true;
+        void flush();
+      }),
+    close: () => kysely.destroy(),
+  };
+}
+
+/** Tells the writers only after the commit: what was promised is then on the disk. */
+async function commit<S>(
+  kysely: Kysely<S>,
+  jobs: Job<S>[],
+  committed: Opening["committed"],
+): Promise<void> {
+  const touched = new Set<string>();
+  const tell: (() => void)[] = [];
+  try {
+    await kysely.transaction().execute(async (transaction) => {
+      const tx = Object.assign(transaction, { touch: (topic: string) => void touched.add(topic) });
+      for (const job of jobs) tell.push(await runJob(tx, job));
+    });
+  } catch (error) {
+    for (const { reject } of jobs) reject(faultOf(error));
+    return;
+  }
+  for (const each of tell) each();
+  committed(touched);
+}
+
+async function runJob<S>(tx: Writing<S>, job: Job<S>): Promise<() => void> {
+  await sql`savepoint job`.execute(tx);
+  try {
+    const value = await job.work(tx);
+    await sql`release job`.execute(tx);
+    return () => job.resolve(value as never);
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    await sql`rollback to job`.execute(tx);
+    await sql`release job`.execute(tx);
+    return () => job.reject(error);
+  }
+}
+
+function migrate(sqlite: Sqlite, migrations: readonly string[]): void {
+  const version = sqlite.pragma("user_version", { simple: true }) as number;
+  if (version > migrations.length)
+    throw new Fault("broken", "the database was written by a newer Holdfast", {
+      hint: "start the version that wrote it, or a newer one",
+    });
+  for (const [index, migration] of migrations.entries()) {
+    if (index < version) continue;
+    sqlite.transaction(() => {
+      sqlite.exec(migration);
+      sqlite.pragma(`user_version = ${index + 1}`);
+    })();
+  }
+}

@@ -1,0 +1,73 @@
+/** Delete: ends the VM, then destroys the disk. Works in every phase and is finished only then. */
+import { Fault } from "../core/fault.ts";
+import { makeId } from "../core/ids.ts";
+import { minuteMs } from "../core/units.ts";
+import type { Tx } from "../db/open.ts";
+import { startWorkflow } from "../workflow/store.ts";
+import {
+  type Attempt,
+  type Looking,
+  type Outcome,
+  type Workflow,
+  done,
+  next,
+} from "../workflow/workflow.ts";
+import type { SandboxPorts } from "./ports.ts";
+import type { SandboxRow } from "./sandbox.ts";
+import * as store from "./store.ts";
+
+type Step = "kill" | "removeDisk" | "forget";
+
+export const deleteSandbox: Workflow<SandboxPorts, Step> = {
+  name: "deleteSandbox",
+  first: "kill",
+  giveUp: "kill",
+  deadlineMs: 10 * minuteMs,
+  steps: { kill, removeDisk, forget },
+};
+
+/**
+ * Asks for the deletion; one that is being deleted is left alone.
+ * @throws Fault `missing` it is deleted.
+ */
+export async function requestDelete(
+  tx: Tx,
+  ports: Pick<SandboxPorts, "clock" | "random">,
+  sandbox: SandboxRow,
+): Promise<{ operation: string | undefined }> {
+  if (sandbox.phase === "deleted")
+    throw new Fault("missing", `sandbox "${sandbox.id}" is deleted`, { code: "sandbox_not_found" });
+  if (sandbox.phase === "deleting") return { operation: undefined };
+  const nowMs = ports.clock.now();
+  const { id: subject } = sandbox;
+  await store.moveSandbox(tx, { id: subject, event: "delete", reason: "delete_requested", nowMs });
+  const id = makeId("operation", nowMs, ports.random.bytes(10));
+  await startWorkflow(tx, deleteSandbox, { id, subject, nowMs });
+  return { operation: id };
+}
+
+async function kill({ subject }: Attempt, ports: Looking<SandboxPorts>): Promise<Outcome<Step>> {
+  const sandbox = await store.getSandbox(ports.db.read, subject);
+  if (sandbox.run > 0) await ports.vmm.kill(store.refOf(sandbox));
+  return next("removeDisk");
+}
+
+async function removeDisk(
+  { subject }: Attempt,
+  ports: Looking<SandboxPorts>,
+): Promise<Outcome<Step>> {
+  await ports.disks.remove(subject);
+  return next("forget");
+}
+
+async function forget({ subject }: Attempt, ports: Looking<SandboxPorts>): Promise<Outcome<Step>> {
+  const sandbox = await store.getSandbox(ports.db.read, subject);
+  if (sandbox.run > 0) await ports.vmm.forget(store.refOf(sandbox));
+  const nowMs = ports.clock.now();
+  return done(async (tx) => {
+    const changes = { deleted_at_ms: nowMs };
+    const reason = "deleted";
+    await store.moveSandbox(tx, { id: subject, event: "deleted", reason, nowMs, changes });
+    await ports.runEnded(tx, { sandbox, reason, nowMs, bootsAgain: false });
+  });
+}

@@ -1,0 +1,210 @@
+/** All SQL about sandboxes. The only writer of a sandbox's phase. */
+import { assert } from "../core/assert.ts";
+import { Fault } from "../core/fault.ts";
+import { move } from "../core/moves.ts";
+import type { Reader, Tx } from "../db/open.ts";
+import { topics } from "../system/signals.ts";
+import type { VmRef } from "../vmm/vmm.ts";
+import {
+  type PhaseReason,
+  type SandboxEvent,
+  type SandboxPhase,
+  type SandboxRow,
+  phasesWithVm,
+  sandboxMoves,
+} from "./sandbox.ts";
+
+/** Columns a move may set along with the phase. */
+export type Changes = Partial<
+  Pick<
+    SandboxRow,
+    | "run"
+    | "guest_boot_id"
+    | "guest_seen_at_ms"
+    | "disk_made"
+    | "started_at_ms"
+    | "last_stop"
+    | "reboots"
+    | "deleted_at_ms"
+  >
+>;
+
+export interface Move {
+  id: string;
+  event: SandboxEvent;
+  reason: PhaseReason;
+  nowMs: number;
+  changes?: Changes;
+}
+
+export type NewSandbox = Pick<
+  SandboxRow,
+  | "id"
+  | "name"
+  | "size"
+  | "vcpus"
+  | "memory_bytes"
+  | "disk_bytes"
+  | "base_digest"
+  | "base_name"
+  | "labels"
+  | "machine_id"
+  | "created_at_ms"
+>;
+
+export async function insertSandbox(tx: Tx, sandbox: NewSandbox): Promise<void> {
+  await tx
+    .insertInto("sandboxes")
+    .values({
+      ...sandbox,
+      phase: "stopped",
+      phase_reason: "created",
+      phase_at_ms: sandbox.created_at_ms,
+      guest_boot_id: null,
+      guest_seen_at_ms: null,
+      started_at_ms: null,
+      last_stop: null,
+      deleted_at_ms: null,
+    })
+    .execute();
+  touch(tx, sandbox.id);
+}
+
+export function findSandbox(read: Reader, id: string): Promise<SandboxRow | undefined> {
+  return read.selectFrom("sandboxes").selectAll().where("id", "=", id).executeTakeFirst();
+}
+
+/** By id, or by the name of one that is not deleted. @throws Fault `missing`. */
+export async function getSandbox(read: Reader, idOrName: string): Promise<SandboxRow> {
+  const found = idOrName.includes("_")
+    ? await findSandbox(read, idOrName)
+    : await findByName(read, idOrName);
+  if (found) return found;
+  throw new Fault("missing", `no sandbox "${idOrName}"`, {
+    code: "sandbox_not_found",
+    hint: "holdfast ls shows those that exist",
+  });
+}
+
+export function findByName(read: Reader, name: string): Promise<SandboxRow | undefined> {
+  return read
+    .selectFrom("sandboxes")
+    .selectAll()
+    .where("name", "=", name)
+    .where("phase", "<>", "deleted")
+    .executeTakeFirst();
+}
+
+/** The run a VM of this sandbox would be, or is. */
+export const refOf = (sandbox: Pick<SandboxRow, "id" | "run">): VmRef => ({
+  sandbox: sandbox.id,
+  run: sandbox.run,
+});
+
+/** @throws Bug when the phase does not accept the event: the caller checks under the same `tx`. */
+export async function moveSandbox(tx: Tx, step: Move): Promise<void> {
+  const row = await findSandbox(tx, step.id);
+  assert(row, `no sandbox "${step.id}"`);
+  const phase = move(sandboxMoves, row.phase, step.event);
+  await tx
+    .updateTable("sandboxes")
+    .set({ phase, phase_reason: step.reason, phase_at_ms: step.nowMs, ...step.changes })
+    .where("id", "=", step.id)
+    .execute();
+  touch(tx, step.id);
+}
+
+/** A finer reason for the phase it is in. No-op once the sandbox has left it. */
+export async function explainPhase(
+  tx: Tx,
+  sandbox: Pick<SandboxRow, "id" | "phase">,
+  reason: PhaseReason,
+): Promise<void> {
+  await tx
+    .updateTable("sandboxes")
+    .set({ phase_reason: reason })
+    .where("id", "=", sandbox.id)
+    .where("phase", "=", sandbox.phase)
+    .where("phase_reason", "<>", reason)
+    .execute();
+  touch(tx, sandbox.id);
+}
+
+export async function changeSandbox(
+  tx: Tx,
+  id: string,
+  changes: Changes & Partial<Pick<SandboxRow, "name" | "labels">>,
+): Promise<void> {
+  await tx.updateTable("sandboxes").set(changes).where("id", "=", id).execute();
+  touch(tx, id);
+}
+
+export function sandboxesIn(
+  read: Reader,
+  phases: readonly SandboxPhase[],
+): Promise<SandboxRow[]> {
+  return read
+    .selectFrom("sandboxes")
+    .selectAll()
+    .where("phase", "in", phases)
+    .orderBy("id")
+    .execute();
+}
+
+export interface Listing {
+  phase: SandboxPhase | undefined;
+  /** Ids below this one; undefined = from the newest. */
+  before: string | undefined;
+  limit: number;
+}
+
+/** Newest first. Deleted ones only when asked for by phase. */
+export function listSandboxes(read: Reader, listing: Listing): Promise<SandboxRow[]> {
+  let query = read.selectFrom("sandboxes").selectAll();
+  query = listing.phase
+    ? query.where("phase", "=", listing.phase)
+    : query.where("phase", "<>", "deleted");
+  if (listing.before) query = query.where("id", "<", listing.before);
+  return query.orderBy("id", "desc").limit(listing.limit).execute();
+}
+
+export interface Use {
+  sandboxes: number;
+  vcpus: number;
+  memoryBytes: number;
+  diskBytes: number;
+}
+
+/** What sandboxes in these phases have together. */
+export async function sumUse(read: Reader, phases?: readonly SandboxPhase[]): Promise<Use> {
+  let query = read
+    .selectFrom("sandboxes")
+    .select((row) => [
+      row.fn.countAll<number>().as("sandboxes"),
+      row.fn.coalesce(row.fn.sum<number>("vcpus"), row.lit(0)).as("vcpus"),
+      row.fn.coalesce(row.fn.sum<number>("memory_bytes"), row.lit(0)).as("memoryBytes"),
+      row.fn.coalesce(row.fn.sum<number>("disk_bytes"), row.lit(0)).as("diskBytes"),
+    ]);
+  query = phases ? query.where("phase", "in", phases) : query.where("phase", "<>", "deleted");
+  return query.executeTakeFirstOrThrow();
+}
+
+/** Boots under way: a VM was started whose guest part has not answered. */
+export async function countBooting(read: Reader): Promise<number> {
+  const { count } = await read
+    .selectFrom("sandboxes")
+    .select((row) => row.fn.countAll<number>().as("count"))
+    .where("phase", "=", "starting")
+    .where("phase_reason", "=", "booting")
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+export const sandboxesWithVm = (read: Reader): Promise<SandboxRow[]> =>
+  sandboxesIn(read, phasesWithVm);
+
+function touch(tx: Tx, id: string): void {
+  tx.touch(topics.sandbox(id));
+  tx.touch(topics.conversation(id));
+  tx.touch(topics.sandboxes);
+}
