@@ -27,6 +27,7 @@ export interface SandboxTable {
   disk_bytes: number;
   base_digest: string;
   base_name: string;
+  base_built_at_ms: number;
   labels: string;
   machine_id: string;
   phase: SandboxPhase;
@@ -37,6 +38,7 @@ export interface SandboxTable {
   guest_seen_at_ms: number | null;
   disk_made: Generated<number>;
   started_at_ms: number | null;
+  started_from: string | null;
   last_stop: string | null;
   reboots: Generated<string>;
   created_at_ms: number;
@@ -115,6 +117,7 @@ export interface IdempotencyKeyTable {
 
 export interface HostTable {
   id: string;
+  secret: Uint8Array;
   created_at_ms: number;
 }
 

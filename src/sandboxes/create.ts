@@ -44,6 +44,7 @@ export async function createSandbox(
     disk_bytes: size.diskBytes,
     base_digest: creation.base.digest,
     base_name: creation.base.name,
+    base_built_at_ms: creation.base.builtAtMs,
     labels: JSON.stringify(creation.labels),
     machine_id: Buffer.from(ports.random.bytes(16)).toString("hex"),
     created_at_ms: nowMs,

@@ -78,6 +78,14 @@ export interface LastStop {
   final_save: { outcome: "not_configured"; save_id: null; unsaved_since: null };
 }
 
+/** What a run booted from, and how old that state was. */
+export interface StartedFrom {
+  kind: "base" | "local_disk";
+  /** The base's digest, or the sandbox whose kept disk it is. */
+  id: string;
+  as_of_ms: number;
+}
+
 export const nameLengthMax = 63;
 /** A DNS label, so that it can be the guest's hostname. Never the shape of an id: no underscore. */
 export const namePattern = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;

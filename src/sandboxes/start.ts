@@ -19,7 +19,7 @@ import {
 import { startWorkflow } from "../workflow/store.ts";
 import { checkRoomToStart } from "./capacity.ts";
 import type { SandboxPorts } from "./ports.ts";
-import { type PhaseReason, type SandboxRow, sandboxMoves } from "./sandbox.ts";
+import { type PhaseReason, type SandboxRow, type StartedFrom, sandboxMoves } from "./sandbox.ts";
 import * as store from "./store.ts";
 
 const slotPollMs = 5_000;
@@ -79,12 +79,21 @@ export async function begin(
   { sandbox, event, reason, reboots = "[]" }: Beginning,
 ): Promise<string> {
   const nowMs = ports.clock.now();
-  const changes = { run: sandbox.run + 1, guest_boot_id: null, guest_seen_at_ms: null, reboots };
+  const started_from = JSON.stringify(originOf(sandbox, event === "reboot" ? nowMs : undefined));
+  const run = sandbox.run + 1;
+  const changes = { run, guest_boot_id: null, guest_seen_at_ms: null, reboots, started_from };
   await store.moveSandbox(tx, { id: sandbox.id, event, reason, nowMs, changes });
   const { timeScale } = ports.driver;
   const id = makeId("operation", nowMs, ports.random.bytes(10));
   await startWorkflow(tx, startSandbox, { id, subject: sandbox.id, nowMs, timeScale });
   return id;
+}
+
+/** The kept disk is as it was when its last run ended: then the sandbox came into its phase. */
+function originOf(sandbox: SandboxRow, rebootedAtMs: number | undefined): StartedFrom {
+  if (!sandbox.disk_made)
+    return { kind: "base", id: sandbox.base_digest, as_of_ms: sandbox.base_built_at_ms };
+  return { kind: "local_disk", id: sandbox.id, as_of_ms: rebootedAtMs ?? sandbox.phase_at_ms };
 }
 
 async function makeDisk({ subject }: Attempt, ports: Looking<SandboxPorts>): Promise<Outcome<Step>> {

@@ -1,4 +1,5 @@
 /** All SQL about sandboxes. The only writer of a sandbox's phase. */
+import { sql } from "kysely";
 import { assert } from "../core/assert.ts";
 import { Fault } from "../core/fault.ts";
 import { move } from "../core/moves.ts";
@@ -23,6 +24,7 @@ export type Changes = Partial<
     | "guest_seen_at_ms"
     | "disk_made"
     | "started_at_ms"
+    | "started_from"
     | "last_stop"
     | "reboots"
     | "deleted_at_ms"
@@ -47,6 +49,7 @@ export type NewSandbox = Pick<
   | "disk_bytes"
   | "base_digest"
   | "base_name"
+  | "base_built_at_ms"
   | "labels"
   | "machine_id"
   | "created_at_ms"
@@ -63,6 +66,7 @@ export async function insertSandbox(tx: Tx, sandbox: NewSandbox): Promise<void> 
       guest_boot_id: null,
       guest_seen_at_ms: null,
       started_at_ms: null,
+      started_from: null,
       last_stop: null,
       deleted_at_ms: null,
     })
@@ -152,21 +156,28 @@ export function sandboxesIn(
 }
 
 export interface Listing {
-  phase: SandboxPhase | undefined;
+  /** undefined: every phase but `deleted`. */
+  phases: readonly SandboxPhase[] | undefined;
+  /** Only those that have all of these. */
+  labels: Readonly<Record<string, string>>;
   /** Ids below this one; undefined = from the newest. */
   before: string | undefined;
   limit: number;
 }
 
-/** Newest first. Deleted ones only when asked for by phase. */
+/** Newest first. */
 export function listSandboxes(read: Reader, listing: Listing): Promise<SandboxRow[]> {
   let query = read.selectFrom("sandboxes").selectAll();
-  query = listing.phase
-    ? query.where("phase", "=", listing.phase)
+  query = listing.phases
+    ? query.where("phase", "in", listing.phases)
     : query.where("phase", "<>", "deleted");
+  for (const [key, value] of Object.entries(listing.labels)) query = query.where(hasLabel(key, value));
   if (listing.before) query = query.where("id", "<", listing.before);
   return query.orderBy("id", "desc").limit(listing.limit).execute();
 }
+
+const hasLabel = (key: string, value: string) =>
+  sql<boolean>`exists (select 1 from json_each(labels) where key = ${key} and value = ${value})`;
 
 export interface Use {
   sandboxes: number;

@@ -15,6 +15,7 @@ create table sandboxes (
   disk_bytes integer not null,
   base_digest text not null,
   base_name text not null,
+  base_built_at_ms integer not null,
   labels text not null,
   machine_id text not null,
   phase text not null check (phase in (${oneOf(statesOf(sandboxMoves))})),
@@ -28,6 +29,8 @@ create table sandboxes (
   -- Whether a disk was ever completed: from then on a missing one is a failure, never made again.
   disk_made integer not null default 0,
   started_at_ms integer,
+  -- The state its newest run booted from; null until its first start.
+  started_from text,
   last_stop text,
   -- Times of the reboots the guest asked for, newest last; bounds a reboot loop.
   reboots text not null default '[]',
@@ -125,6 +128,8 @@ create index idempotency_keys_age on idempotency_keys (created_at_ms);
 
 create table host (
   id text primary key,
+  -- Signs cursors, so that they outlive a restart.
+  secret blob not null,
   created_at_ms integer not null
 ) strict;
 `;
