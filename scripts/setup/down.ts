@@ -1,7 +1,7 @@
 /** Stops the appliance; with --vms stops every sandbox first, so that their work ends in order. */
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { type Place, binaryOf, hasSystemd, isHealthy, say, unitPath } from "./place.ts";
+import { binaryOf, hasSystemd, isHealthy, type Place, say, unitPath } from "./place.ts";
 import { stopServe } from "./start.ts";
 
 const usage = `usage: scripts/down [--data DIR] [--port N] [--vms]

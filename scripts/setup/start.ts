@@ -1,12 +1,13 @@
 /** Starts and stops the appliance: by systemd where it is PID 1, else by a restart loop. */
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
+
 import { spawn } from "node:child_process";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import {
-  type Place,
   binaryOf,
   die,
   hasSystemd,
+  type Place,
   say,
   servePid,
   supervisorPid,
@@ -17,16 +18,20 @@ import {
 
 const stopMsMax = 30_000;
 
-/** Returns a promise that ends with the supervisor where it was left in the foreground. */
-export async function start(place: Place, detach: boolean): Promise<Promise<void> | undefined> {
+export interface Started {
+  /** Ends with the supervisor, where it was left in the foreground. */
+  foreground: Promise<void> | undefined;
+}
+
+export function start(place: Place, detach: boolean): Started {
   mkdirSync(join(place.data, "log"), { recursive: true });
   if (hasSystemd()) {
     startUnit(place);
-    return undefined;
+    return { foreground: undefined };
   }
-  if (supervisorPid(place) !== undefined) return undefined;
+  if (supervisorPid(place) !== undefined) return { foreground: undefined };
   say("no systemd here: started with a restart loop; after a reboot, run scripts/up again");
-  return supervise(place, detach);
+  return { foreground: supervise(place, detach) };
 }
 
 function startUnit(place: Place): void {
@@ -57,7 +62,7 @@ function systemctl(...argv: string[]): void {
 }
 
 /** In a session of its own, holding none of our descriptors. */
-async function supervise(place: Place, detach: boolean): Promise<Promise<void> | undefined> {
+function supervise(place: Place, detach: boolean): Promise<void> | undefined {
   const log = openSync(join(place.data, "log", "serve.log"), "a");
   const child = spawn(
     "/bin/sh",
@@ -88,7 +93,6 @@ export async function stopServe(place: Place): Promise<void> {
   if (supervisor !== undefined) process.kill(supervisor, "SIGTERM");
   const pid = servePid(place);
   if (pid !== undefined) process.kill(pid, "SIGTERM");
-  const gone = (): boolean =>
-    supervisorPid(place) === undefined && servePid(place) === undefined;
+  const gone = (): boolean => supervisorPid(place) === undefined && servePid(place) === undefined;
   if (!(await until(stopMsMax, gone))) die("serve does not end", `kill -9 ${servePid(place)}`);
 }

@@ -1,8 +1,8 @@
 /** The second half of scripts/up: builds what changed, starts what does not run, says how to go on. */
-import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, copyFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
-import { type Place, binaryOf, die, isHealthy, say, servePid, until, urlOf } from "./place.ts";
+import { binaryOf, die, isHealthy, type Place, say, servePid, until, urlOf } from "./place.ts";
 import { start, stopServe } from "./start.ts";
 
 const { values } = parseArgs({
@@ -32,11 +32,11 @@ if (changed && servePid(place) !== undefined) {
   say("restarting with the binary just built; VMs and commands run on");
   await stopServe(place);
 }
-const supervisor = await start(place, values.detach === "true");
+const { foreground } = start(place, values.detach === "true");
 if (!(await until(startMsMax, () => isHealthy(place))))
   die(`nothing answers on ${urlOf(place)}`, `look at ${place.data}/log/serve.log`);
 report();
-if (supervisor) await supervisor;
+if (foreground) await foreground;
 
 /** A port that another program has is told before anything is built. */
 async function refuseTakenPort(): Promise<void> {

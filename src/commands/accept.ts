@@ -3,10 +3,10 @@ import { Fault } from "../core/fault.ts";
 import { makeId } from "../core/ids.ts";
 import type { Tx } from "../db/open.ts";
 import type { SandboxRow } from "../sandboxes/sandbox.ts";
-import { type StartPorts, requestStart } from "../sandboxes/start.ts";
+import { requestStart, type StartPorts } from "../sandboxes/start.ts";
 import {
-  type CommandRow,
   argumentsBytesMax,
+  type CommandRow,
   environmentBytesMax,
   liveCommandsMax,
 } from "./command.ts";
@@ -37,20 +37,24 @@ export async function acceptCommand(
   refuseTooLong(wanted);
   const { sandbox } = wanted;
   if ((await countLive(tx, sandbox.id)) >= liveCommandsMax)
-    throw new Fault("quota", `"${sandbox.name}" has ${liveCommandsMax} commands that have not ended`, {
-      code: "quota_exceeded",
-      hint: "wait until some have ended, or end them",
-      retryAfterSeconds: 5,
-      details: {
-        quota: {
-          metric: "commands.live",
-          limit: liveCommandsMax,
-          used: liveCommandsMax,
-          used_by: { sandbox_id: sandbox.id },
-          clears_when: "a command of this sandbox ends",
+    throw new Fault(
+      "quota",
+      `"${sandbox.name}" has ${liveCommandsMax} commands that have not ended`,
+      {
+        code: "quota_exceeded",
+        hint: "wait until some have ended, or end them",
+        retryAfterSeconds: 5,
+        details: {
+          quota: {
+            metric: "commands.live",
+            limit: liveCommandsMax,
+            used: liveCommandsMax,
+            used_by: { sandbox_id: sandbox.id },
+            clears_when: "a command of this sandbox ends",
+          },
         },
       },
-    });
+    );
   await requestStart(tx, ports, sandbox);
   const nowMs = ports.clock.now();
   const id = makeId("command", nowMs, ports.random.bytes(10));

@@ -13,9 +13,9 @@ import * as sandboxes from "../sandboxes/store.ts";
 import { topics } from "../system/signals.ts";
 import type { VmRef } from "../vmm/vmm.ts";
 import { wakeWorkflow } from "../workflow/store.ts";
+import { Dictation } from "./dictation.ts";
 import { OutputIntake } from "./intake.ts";
 import type { CommandPorts } from "./ports.ts";
-import { Dictation } from "./dictation.ts";
 import { recordEnd, recordRefusal, recordSignal, recordStart, recordStdin } from "./reports.ts";
 
 const pingPeriodMs = 5 * secondMs;
@@ -186,4 +186,3 @@ export class Conversation {
 function broken(why: string): Fault {
   return new Fault("unavailable", `guest part: ${why}`, { code: "guest_protocol" });
 }
-

@@ -4,9 +4,9 @@
  */
 import { Fault } from "../core/fault.ts";
 import { secondMs } from "../core/units.ts";
-import { topics } from "../system/signals.ts";
-import { sandboxesWithVm, findSandbox, refOf } from "../sandboxes/store.ts";
 import { phasesWithVm } from "../sandboxes/sandbox.ts";
+import { findSandbox, refOf, sandboxesWithVm } from "../sandboxes/store.ts";
+import { topics } from "../system/signals.ts";
 import type { VmRef } from "../vmm/vmm.ts";
 import { Conversation } from "./conversation.ts";
 import type { CommandPorts } from "./ports.ts";

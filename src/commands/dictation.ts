@@ -4,9 +4,9 @@ import type { Channel, SignalName } from "../guest/guest.ts";
 import { findSandbox } from "../sandboxes/store.ts";
 import type { VmRef } from "../vmm/vmm.ts";
 import type { CommandRow } from "./command.ts";
+import { stdinPieceBytesMax } from "./command.ts";
 import type { CommandPorts } from "./ports.ts";
 import { findCommand, liveCommandsOf, moveCommand, stdinFrom } from "./store.ts";
-import { stdinPieceBytesMax } from "./command.ts";
 
 export class Dictation {
   readonly #ports: CommandPorts;

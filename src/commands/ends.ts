@@ -7,7 +7,7 @@ import type { CommandEnd, GuestMessage } from "../guest/guest.ts";
 import type { RunEnd } from "../sandboxes/ports.ts";
 import type { PhaseReason } from "../sandboxes/sandbox.ts";
 import type { CommandEvent, CommandRow, StateReason } from "./command.ts";
-import { type Move, liveCommandsOf, moveCommand } from "./store.ts";
+import { liveCommandsOf, type Move, moveCommand } from "./store.ts";
 
 export type EndReport = Extract<GuestMessage, { type: "ended" }>;
 

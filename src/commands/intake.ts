@@ -6,8 +6,8 @@ import { Fault } from "../core/fault.ts";
 import { MiB } from "../core/units.ts";
 import type { OutputDb, Reader } from "../db/open.ts";
 import type { GuestMessage } from "../guest/guest.ts";
-import { appendOutput, extentOf } from "./output.ts";
 import { isFinal } from "./command.ts";
+import { appendOutput, extentOf } from "./output.ts";
 import { findCommand } from "./store.ts";
 
 type OutputMessage = Extract<GuestMessage, { type: "output" }>;

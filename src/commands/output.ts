@@ -59,10 +59,7 @@ export interface Extent {
   keptBytes: number;
 }
 
-export async function extentOf(
-  read: Reading<OutputSchema>,
-  commandId: string,
-): Promise<Extent> {
+export async function extentOf(read: Reading<OutputSchema>, commandId: string): Promise<Extent> {
   const row = await read
     .selectFrom("outputs")
     .select(["end_bytes", "kept_bytes"])

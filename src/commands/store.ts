@@ -8,9 +8,9 @@ import {
   type CommandEvent,
   type CommandRow,
   type CommandState,
-  type StateReason,
   commandMoves,
   isFinal,
+  type StateReason,
 } from "./command.ts";
 
 export type NewCommand = Pick<

@@ -3,12 +3,12 @@
  * all that wait; each still stands or falls alone. Never use `read` inside a write: one connection
  * serves both, and it would wait for itself.
  */
-import { Kysely, SqliteDialect, type Transaction, sql } from "kysely";
+import { Kysely, SqliteDialect, sql, type Transaction } from "kysely";
 import { Fault } from "../core/fault.ts";
 import { migration0001 } from "./migrations/0001.ts";
 import { outputMigration0001 } from "./migrations/output0001.ts";
 import type { OutputSchema, Schema } from "./schema.ts";
-import { type Sqlite, cachingStatements, faultOf } from "./sqlite.ts";
+import { cachingStatements, faultOf, type Sqlite } from "./sqlite.ts";
 
 /** The database as a workflow step sees it: look, do not touch. */
 export type Reading<S> = Pick<Kysely<S>, "selectFrom" | "with">;

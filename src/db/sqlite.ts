@@ -83,9 +83,16 @@ export function cachingStatements(sqlite: Sqlite): SqliteDatabase {
 export function faultOf(error: unknown): unknown {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   const full = { hint: "free space in the data directory; nothing that was accepted is lost" };
-  if (code === "SQLITE_FULL") return new Fault("full", "the state database's disk is full", { ...full, cause: error });
-  if (code.startsWith("SQLITE_IOERR") || code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_CANTOPEN"))
-    return new Fault("unavailable", "the state database's disk did not take the write", { cause: error });
+  if (code === "SQLITE_FULL")
+    return new Fault("full", "the state database's disk is full", { ...full, cause: error });
+  if (
+    code.startsWith("SQLITE_IOERR") ||
+    code.startsWith("SQLITE_BUSY") ||
+    code.startsWith("SQLITE_CANTOPEN")
+  )
+    return new Fault("unavailable", "the state database's disk did not take the write", {
+      cause: error,
+    });
   if (code.startsWith("SQLITE_CORRUPT") || code.startsWith("SQLITE_NOTADB"))
     return new Fault("broken", "the state database is damaged", {
       hint: "keep the data directory as it is and restore the database from a copy",

@@ -11,8 +11,11 @@ import type { VmRef } from "../vmm/vmm.ts";
 /** Refused when the two differ: the tools disk always carries the host's own version. */
 export const protocolVersion = 1;
 
-/** Bytes of one message, header and payload together. A longer one ends the connection. */
-export const messageBytesMax = 1024 * 1024;
+/**
+ * Bytes of one message, header and payload together; a longer one ends the connection. Room for the
+ * longest arguments and environment that are accepted, in JSON's longest spelling (six times).
+ */
+export const messageBytesMax = 2 * 1024 * 1024;
 
 /** Output a guest part may have in flight, per command, before it waits for an acknowledgement. */
 export const outputWindowBytes = 4 * 1024 * 1024;
@@ -36,12 +39,28 @@ export interface LaunchMessage {
 
 export type HostMessage =
   /** First on every connection. The guest part answers `hello`, then every command it holds, then `ready`. */
-  | { readonly type: "hello"; readonly protocol: number; readonly host_time_ms: number; readonly hostname: string }
+  | {
+      readonly type: "hello";
+      readonly protocol: number;
+      readonly host_time_ms: number;
+      readonly hostname: string;
+    }
   | LaunchMessage
   /** `offset` counts the bytes of stdin before `payload`: bytes that came before are not written twice. */
-  | { readonly type: "stdin"; readonly command_id: string; readonly offset: number; readonly eof: boolean; readonly payload: Uint8Array }
+  | {
+      readonly type: "stdin";
+      readonly command_id: string;
+      readonly offset: number;
+      readonly eof: boolean;
+      readonly payload: Uint8Array;
+    }
   /** To the command's process group; `KILL` to its whole cgroup. `request_id` makes a resend harmless. */
-  | { readonly type: "signal"; readonly command_id: string; readonly request_id: string; readonly signal: SignalName }
+  | {
+      readonly type: "signal";
+      readonly command_id: string;
+      readonly request_id: string;
+      readonly signal: SignalName;
+    }
   /** Everything before `offset` (bytes of both streams together) is durable on the host. */
   | { readonly type: "ack"; readonly command_id: string; readonly offset: number }
   /** The end is durable on the host: drop the record. */
@@ -50,18 +69,48 @@ export type HostMessage =
   | { readonly type: "power_off"; readonly grace_ms: number }
   | { readonly type: "ping"; readonly id: number };
 
-export const signalNames = ["HUP", "INT", "QUIT", "KILL", "USR1", "USR2", "TERM", "CONT", "STOP", "TSTP", "WINCH"] as const;
+export const signalNames = [
+  "HUP",
+  "INT",
+  "QUIT",
+  "KILL",
+  "USR1",
+  "USR2",
+  "TERM",
+  "CONT",
+  "STOP",
+  "TSTP",
+  "WINCH",
+] as const;
 export type SignalName = (typeof signalNames)[number];
 
-export type LaunchFailure = "not_found" | "not_executable" | "bad_cwd" | "bad_user" | "too_long" | "no_resources" | "other";
+export type LaunchFailure =
+  | "not_found"
+  | "not_executable"
+  | "bad_cwd"
+  | "bad_user"
+  | "too_long"
+  | "no_resources"
+  | "other";
 
 /** What the runner saw. Signals are named without SIG, unknown ones as "RT34". */
 export type CommandEnd =
   | { readonly kind: "exited"; readonly exit_code: number }
   | { readonly kind: "signal"; readonly signal: string }
   | { readonly kind: "launch_failed"; readonly reason: LaunchFailure; readonly detail: string }
-  | { readonly kind: "timed_out"; readonly exit_code: number | null; readonly signal: string | null }
-  | { readonly kind: "resource_exhausted"; readonly resource: "memory" | "pids" | "disk"; readonly limit_bytes: number | null; readonly peak_bytes: number | null };
+  | {
+      readonly kind: "timed_out";
+      readonly exit_code: number | null;
+      readonly signal: string | null;
+    }
+  | {
+      readonly kind: "resource_exhausted";
+      readonly resource: "memory" | "pids" | "disk";
+      readonly limit_bytes: number | null;
+      readonly peak_bytes: number | null;
+    }
+  /** Its runner is gone without a word: how it ended cannot be told. */
+  | { readonly kind: "unknown" };
 
 export interface CommandUsage {
   readonly cpu_ms: number;
@@ -70,11 +119,22 @@ export interface CommandUsage {
 }
 
 export type GuestMessage =
-  | { readonly type: "hello"; readonly protocol: number; readonly guest_boot_id: string; readonly version: string; readonly uptime_ms: number }
+  | {
+      readonly type: "hello";
+      readonly protocol: number;
+      readonly guest_boot_id: string;
+      readonly version: string;
+      readonly uptime_ms: number;
+    }
   /** All commands held by the guest part have been reported since `hello`. */
   | { readonly type: "ready" }
   /** Sent when it happens and again after every hello, until forgotten. */
-  | { readonly type: "started"; readonly command_id: string; readonly pid: number; readonly at_ms: number }
+  | {
+      readonly type: "started";
+      readonly command_id: string;
+      readonly pid: number;
+      readonly at_ms: number;
+    }
   /** Sent after all of the command's output, and again after every hello, until forgotten. */
   | {
       readonly type: "ended";
@@ -97,10 +157,24 @@ export type GuestMessage =
       readonly payload: Uint8Array;
     }
   /** All of stdin before `offset` was taken over; `closed`: nothing more is wanted. */
-  | { readonly type: "stdin_taken"; readonly command_id: string; readonly offset: number; readonly closed: boolean }
-  | { readonly type: "signal_done"; readonly command_id: string; readonly request_id: string; readonly delivered: boolean }
+  | {
+      readonly type: "stdin_taken";
+      readonly command_id: string;
+      readonly offset: number;
+      readonly closed: boolean;
+    }
+  | {
+      readonly type: "signal_done";
+      readonly command_id: string;
+      readonly request_id: string;
+      readonly delivered: boolean;
+    }
   /** A launch that will never happen here: this is another boot than the one it was meant for. */
-  | { readonly type: "launch_refused"; readonly command_id: string; readonly reason: "wrong_boot" | "malformed" | "powering_off" }
+  | {
+      readonly type: "launch_refused";
+      readonly command_id: string;
+      readonly reason: "wrong_boot" | "malformed" | "powering_off";
+    }
   /** Sent once, when a `power_off` has begun. */
   | { readonly type: "powering_off" }
   | { readonly type: "pong"; readonly id: number; readonly time_ms: number };

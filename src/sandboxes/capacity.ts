@@ -1,13 +1,18 @@
 /** Whether one more fits. Always asked in the transaction that takes the room. */
 import { Fault } from "../core/fault.ts";
 import type { Tx } from "../db/open.ts";
-import { type SandboxRow, phasesWithVm } from "./sandbox.ts";
 import type { VmmDescription } from "../vmm/vmm.ts";
+import { phasesWithVm, type SandboxRow } from "./sandbox.ts";
 import type { Limits, Size } from "./size.ts";
-import { type Use, sumUse } from "./store.ts";
+import { sumUse, type Use } from "./store.ts";
 
 interface Quota {
-  metric: "sandboxes.running" | "sandboxes.total" | "vcpus.running" | "memory.running" | "disk.total";
+  metric:
+    | "sandboxes.running"
+    | "sandboxes.total"
+    | "vcpus.running"
+    | "memory.running"
+    | "disk.total";
   limit: number;
   used: number;
   wanted: number;

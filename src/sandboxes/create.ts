@@ -6,7 +6,7 @@ import type { Base } from "../images/images.ts";
 import { checkRoomToCreate } from "./capacity.ts";
 import type { SandboxPorts } from "./ports.ts";
 import type { SandboxRow } from "./sandbox.ts";
-import { type Size, defaultSizeName } from "./size.ts";
+import { defaultSizeName, type Size } from "./size.ts";
 import { findByName, getSandbox, insertSandbox } from "./store.ts";
 
 export interface Creation {

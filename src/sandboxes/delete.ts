@@ -6,11 +6,11 @@ import type { Tx } from "../db/open.ts";
 import { startWorkflow } from "../workflow/store.ts";
 import {
   type Attempt,
+  done,
   type Looking,
+  next,
   type Outcome,
   type Workflow,
-  done,
-  next,
 } from "../workflow/workflow.ts";
 import type { SandboxPorts } from "./ports.ts";
 import type { SandboxRow } from "./sandbox.ts";

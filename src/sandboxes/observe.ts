@@ -2,18 +2,19 @@
  * What became of VMs that nobody asked to end, and of those that no record knows. Runs by signal
  * and by period; never ends a VM of a run that is on record, nor removes a disk not known deleted.
  */
+
+import { Fault } from "../core/fault.ts";
 import { secondMs } from "../core/units.ts";
 import type { Tx } from "../db/open.ts";
 import { topics } from "../system/signals.ts";
 import type { VmEnd, VmRef } from "../vmm/vmm.ts";
-import { Fault } from "../core/fault.ts";
 import type { SandboxPorts } from "./ports.ts";
 import {
   type PhaseReason,
-  type SandboxRow,
   phasesWithVm,
-  rebootWindowMs,
   rebootsMax,
+  rebootWindowMs,
+  type SandboxRow,
 } from "./sandbox.ts";
 import { begin } from "./start.ts";
 import { stopRecord } from "./stop.ts";

@@ -2,21 +2,21 @@
  * Start: a disk, a VM, and a guest part that answers. A disk that once existed is never made again.
  */
 import { Fault } from "../core/fault.ts";
-import { accepts } from "../core/moves.ts";
 import { makeId } from "../core/ids.ts";
+import { accepts } from "../core/moves.ts";
 import { minuteMs } from "../core/units.ts";
 import type { Tx } from "../db/open.ts";
 import type { VmSpec } from "../vmm/vmm.ts";
+import { startWorkflow } from "../workflow/store.ts";
 import {
   type Attempt,
+  done,
   type Looking,
+  next,
   type Outcome,
   type Workflow,
-  done,
-  next,
   wait,
 } from "../workflow/workflow.ts";
-import { startWorkflow } from "../workflow/store.ts";
 import { checkRoomToStart } from "./capacity.ts";
 import type { SandboxPorts } from "./ports.ts";
 import { type PhaseReason, type SandboxRow, type StartedFrom, sandboxMoves } from "./sandbox.ts";
@@ -62,7 +62,9 @@ export async function requestStart(
       details: { phase: sandbox.phase },
     });
   await checkRoomToStart(tx, ports, sandbox);
-  return { operation: await begin(tx, ports, { sandbox, event: "start", reason: "start_requested" }) };
+  return {
+    operation: await begin(tx, ports, { sandbox, event: "start", reason: "start_requested" }),
+  };
 }
 
 export interface Beginning {
@@ -96,7 +98,10 @@ function originOf(sandbox: SandboxRow, rebootedAtMs: number | undefined): Starte
   return { kind: "local_disk", id: sandbox.id, as_of_ms: rebootedAtMs ?? sandbox.phase_at_ms };
 }
 
-async function makeDisk({ subject }: Attempt, ports: Looking<SandboxPorts>): Promise<Outcome<Step>> {
+async function makeDisk(
+  { subject }: Attempt,
+  ports: Looking<SandboxPorts>,
+): Promise<Outcome<Step>> {
   const sandbox = await store.getSandbox(ports.db.read, subject);
   const disk = await ports.disks.look(subject);
   if (sandbox.disk_made) {
@@ -115,7 +120,10 @@ async function makeDisk({ subject }: Attempt, ports: Looking<SandboxPorts>): Pro
 }
 
 /** Emulated guests share few cores: more boots at once would only make all of them late. */
-async function takeSlot({ subject }: Attempt, ports: Looking<SandboxPorts>): Promise<Outcome<Step>> {
+async function takeSlot(
+  { subject }: Attempt,
+  ports: Looking<SandboxPorts>,
+): Promise<Outcome<Step>> {
   const { bootSlots } = ports.driver;
   const starting = { id: subject, phase: "starting" as const };
   if ((await store.countBooting(ports.db.read)) >= bootSlots)

@@ -7,23 +7,18 @@ import { makeId } from "../core/ids.ts";
 import { accepts } from "../core/moves.ts";
 import { secondMs } from "../core/units.ts";
 import type { Tx } from "../db/open.ts";
+import { startWorkflow } from "../workflow/store.ts";
 import {
   type Attempt,
+  done,
   type Looking,
+  next,
   type Outcome,
   type Workflow,
-  done,
-  next,
   wait,
 } from "../workflow/workflow.ts";
-import { startWorkflow } from "../workflow/store.ts";
 import type { SandboxPorts } from "./ports.ts";
-import {
-  type LastStop,
-  type PhaseReason,
-  type SandboxRow,
-  sandboxMoves,
-} from "./sandbox.ts";
+import { type LastStop, type PhaseReason, type SandboxRow, sandboxMoves } from "./sandbox.ts";
 import * as store from "./store.ts";
 
 const endPollMs = 2_000;
@@ -68,7 +63,10 @@ export async function requestStop(
   return { operation: id };
 }
 
-async function awaitEnd({ subject }: Attempt, ports: Looking<SandboxPorts>): Promise<Outcome<Step>> {
+async function awaitEnd(
+  { subject }: Attempt,
+  ports: Looking<SandboxPorts>,
+): Promise<Outcome<Step>> {
   const sandbox = await store.getSandbox(ports.db.read, subject);
   // A guest part that never answered holds no work that could be asked to end.
   if (sandbox.guest_boot_id === null) return next("kill");

@@ -8,10 +8,10 @@ import { topics } from "../system/signals.ts";
 import type { VmRef } from "../vmm/vmm.ts";
 import {
   type PhaseReason,
+  phasesWithVm,
   type SandboxEvent,
   type SandboxPhase,
   type SandboxRow,
-  phasesWithVm,
   sandboxMoves,
 } from "./sandbox.ts";
 
@@ -143,10 +143,7 @@ export async function changeSandbox(
   touch(tx, id);
 }
 
-export function sandboxesIn(
-  read: Reader,
-  phases: readonly SandboxPhase[],
-): Promise<SandboxRow[]> {
+export function sandboxesIn(read: Reader, phases: readonly SandboxPhase[]): Promise<SandboxRow[]> {
   return read
     .selectFrom("sandboxes")
     .selectAll()

@@ -6,7 +6,7 @@ import type { Clock } from "../system/clock.ts";
 import type { Log } from "../system/log.ts";
 import { type Signals, topics } from "../system/signals.ts";
 import * as store from "./store.ts";
-import { type Outcome, type Workflow, deadlineProblem, next, problemOf } from "./workflow.ts";
+import { deadlineProblem, next, type Outcome, problemOf, type Workflow } from "./workflow.ts";
 
 /** How often we look without a signal. */
 const idleMs = 1_000;

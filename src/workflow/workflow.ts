@@ -5,8 +5,9 @@
  * the move to the next step commit together. If we die in between, the step runs again, so a step
  * looks before it acts.
  */
-import type { Reader, Tx } from "../db/open.ts";
+
 import type { Fault } from "../core/fault.ts";
+import type { Reader, Tx } from "../db/open.ts";
 
 /** What a step wants written. A Fault it throws undoes it, and the step is tried again later. */
 export type Write = (tx: Tx) => Promise<void>;

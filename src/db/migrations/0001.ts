@@ -1,6 +1,7 @@
 /** The state of one host: sandboxes, commands, who asked for what, and the work under way. */
-import { statesOf } from "../../core/moves.ts";
+
 import { commandMoves } from "../../commands/command.ts";
+import { statesOf } from "../../core/moves.ts";
 import { sandboxMoves } from "../../sandboxes/sandbox.ts";
 
 const oneOf = (values: readonly string[]): string => values.map((value) => `'${value}'`).join(", ");

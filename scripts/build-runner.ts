@@ -1,0 +1,22 @@
+/** Builds the static runner of the guest part with the system's C compiler, when it changed. */
+import { existsSync, mkdirSync, renameSync, statSync } from "node:fs";
+import { join } from "node:path";
+
+const root = join(import.meta.dir, "..");
+const source = join(root, "src/guest/agent/runner.c");
+const target = join(root, "dist/holdfast-run");
+
+/** Returns its path. */
+export async function buildRunner(): Promise<string> {
+  if (existsSync(target) && statSync(target).mtimeMs > statSync(source).mtimeMs) return target;
+  mkdirSync(join(root, "dist"), { recursive: true });
+  const flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-static", "-s"];
+  const gcc = Bun.spawn(["gcc", ...flags, "-o", `${target}.${process.pid}`, source], {
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  if ((await gcc.exited) !== 0) throw new Error("gcc could not build the runner");
+  renameSync(`${target}.${process.pid}`, target);
+  return target;
+}
+
+if (import.meta.main) process.stdout.write(`${await buildRunner()}\n`);
