@@ -168,7 +168,8 @@ export function listSandboxes(read: Reader, listing: Listing): Promise<SandboxRo
   query = listing.phases
     ? query.where("phase", "in", listing.phases)
     : query.where("phase", "<>", "deleted");
-  for (const [key, value] of Object.entries(listing.labels)) query = query.where(hasLabel(key, value));
+  for (const [key, value] of Object.entries(listing.labels))
+    query = query.where(hasLabel(key, value));
   if (listing.before) query = query.where("id", "<", listing.before);
   return query.orderBy("id", "desc").limit(listing.limit).execute();
 }
