@@ -21,21 +21,29 @@ export class Signals {
   }
 
   /**
-   * Ends at the topic's next signal or after `ms`. To miss nothing: begin to wait first, look at
-   * the state, and only then await the promise.
+   * Ends at the next signal of the topic, or of any of the topics, or after `ms`. To miss nothing:
+   * begin to wait first, look at the state, and only then await the promise.
    */
-  wait(topic: string, ms: number): Promise<void> {
+  wait(topic: string | readonly string[], ms: number): Promise<void> {
+    const waited = typeof topic === "string" ? [topic] : topic;
     return new Promise((resolve) => {
-      const waiting = this.#waiting.get(topic) ?? new Set();
-      this.#waiting.set(topic, waiting);
       const wake = (): void => {
-        waiting.delete(wake);
-        if (waiting.size === 0 && this.#waiting.get(topic) === waiting) this.#waiting.delete(topic);
+        for (const each of waited) this.#leave(each, wake);
         resolve();
       };
-      waiting.add(wake);
+      for (const each of waited) this.#join(each, wake);
       void this.#clock.sleep(ms).then(wake);
     });
+  }
+
+  #join(topic: string, wake: () => void): void {
+    const waiting = this.#waiting.get(topic) ?? new Set();
+    this.#waiting.set(topic, waiting.add(wake));
+  }
+
+  #leave(topic: string, wake: () => void): void {
+    const waiting = this.#waiting.get(topic);
+    if (waiting?.delete(wake) && waiting.size === 0) this.#waiting.delete(topic);
   }
 
   /** Topics somebody waits for; for tests that look for leaks. */

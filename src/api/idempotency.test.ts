@@ -1,0 +1,107 @@
+import { expect, test } from "bun:test";
+import { dayMs } from "../core/units.ts";
+import { ask, testHost } from "../../test/api/host.ts";
+import { dropAnswersBefore } from "./store.ts";
+
+test("fifty equal requests at once make one sandbox", async () => {
+  const { app, key } = await testHost();
+  const secret = await key("operate");
+  const one = () =>
+    ask(app, "POST /v1/sandboxes", { secret, body: { name: "web" }, idempotencyKey: "one" });
+  const replies = await Promise.all(Array.from({ length: 50 }, one));
+  expect(new Set(replies.map(({ body }) => body.id)).size).toBe(1);
+  expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([201]));
+  const replayed = replies.filter(({ headers }) => headers.get("idempotent-replayed") === "true");
+  expect(replayed.length).toBe(49);
+  expect((await ask(app, "GET /v1/sandboxes", { secret })).body.data.length).toBe(1);
+});
+
+test("a retry after a restart is answered as before, with its key's order of fields irrelevant", async () => {
+  const before = await testHost();
+  const secret = await before.key("operate");
+  const first = { secret, body: { name: "web", size: "tiny" }, idempotencyKey: "one" };
+  const made = await ask(before.app, "POST /v1/sandboxes", first);
+  const after = await testHost(before.bytes());
+  const second = { ...first, body: { size: "tiny", name: "web" } };
+  const again = await ask(after.app, "POST /v1/sandboxes", second);
+  expect(again.body).toEqual(made.body);
+  expect(again.headers.get("location")).toBe(made.headers.get("location"));
+  expect(again.headers.get("idempotent-replayed")).toBe("true");
+});
+
+test("a key is not taken for another body, path, query or method", async () => {
+  const { app, key } = await testHost();
+  const secret = await key("operate");
+  const send = (target: string, body: unknown) =>
+    ask(app, target, { secret, body, idempotencyKey: "one" });
+  await send("POST /v1/sandboxes", { name: "web" });
+  const others: [string, unknown][] = [
+    ["POST /v1/sandboxes", { name: "other" }],
+    ["POST /v1/sandboxes/web/start", undefined],
+    ["PATCH /v1/sandboxes/web", { name: "web" }],
+    ["DELETE /v1/sandboxes/web", undefined],
+  ];
+  for (const [target, body] of others) {
+    const reply = await send(target, body);
+    expect([target, reply.status, reply.body.code]).toEqual([target, 409, "idempotency_conflict"]);
+  }
+});
+
+test("keys of different API keys do not meet", async () => {
+  const { app, key } = await testHost();
+  const wanted = { body: {}, idempotencyKey: "one" };
+  const a = await ask(app, "POST /v1/sandboxes", { ...wanted, secret: await key("operate") });
+  const b = await ask(app, "POST /v1/sandboxes", { ...wanted, secret: await key("operate") });
+  expect([a.status, b.status]).toEqual([201, 201]);
+  expect(a.body.id).not.toBe(b.body.id);
+});
+
+test("a refused change leaves its key free", async () => {
+  const { app, key } = await testHost();
+  const secret = await key("operate");
+  const send = (target: string, idempotencyKey: string) =>
+    ask(app, target, { secret, idempotencyKey });
+  expect((await send("POST /v1/sandboxes/web/start", "one")).status).toBe(404);
+  await ask(app, "POST /v1/sandboxes", { secret, body: { name: "web" }, idempotencyKey: "two" });
+  expect((await send("POST /v1/sandboxes/web/start", "one")).status).toBe(202);
+});
+
+test("keys without a use, too long or with spaces are refused before anything is done", async () => {
+  const { app, key } = await testHost();
+  const secret = await key("operate");
+  const codes = [];
+  for (const idempotencyKey of [undefined, "a b", "x".repeat(256), "ä"]) {
+    const reply = await ask(app, "POST /v1/sandboxes", { secret, body: {}, idempotencyKey });
+    codes.push([reply.status, reply.body.code]);
+  }
+  const invalid = [400, "idempotency_key_invalid"];
+  expect(codes).toEqual([[400, "idempotency_key_missing"], invalid, invalid, invalid]);
+});
+
+test("a disk that stalls in mid-change leaves the retry to find out", async () => {
+  const { app, key, clock, ports } = await testHost();
+  const secret = await key("operate");
+  let goOn = (): void => {};
+  const stall = ports.db.write(() => new Promise<void>((resolve) => (goOn = resolve)));
+  const wanted = { secret, body: { name: "web" }, idempotencyKey: "one" };
+  const first = ask(app, "POST /v1/sandboxes", wanted);
+  await Bun.sleep(20);
+  goOn();
+  await stall;
+  expect((await first).status).toBe(201);
+  clock.pass(10_000);
+  expect((await ask(app, "POST /v1/sandboxes", wanted)).body).toEqual((await first).body);
+});
+
+test("old answers are forgotten, a command's never", async () => {
+  const { app, key, clock, ports } = await testHost();
+  const secret = await key("operate");
+  const sandbox = { secret, body: { name: "web" }, idempotencyKey: "sandbox" };
+  const command = { secret, body: { argv: ["true"] }, idempotencyKey: "command" };
+  await ask(app, "POST /v1/sandboxes", sandbox);
+  const sent = await ask(app, "POST /v1/sandboxes/web/commands", command);
+  clock.pass(30 * dayMs);
+  await ports.db.write((tx) => dropAnswersBefore(tx, ports.clock.now() - dayMs));
+  expect((await ask(app, "POST /v1/sandboxes", sandbox)).body.code).toBe("name_taken");
+  expect((await ask(app, "POST /v1/sandboxes/web/commands", command)).body).toEqual(sent.body);
+});

@@ -1,0 +1,77 @@
+/** All SQL about API keys and idempotency keys. An API key's secret is never stored, only its hash. */
+import type { Selectable } from "kysely";
+import type { Reader, Tx } from "../db/open.ts";
+import type { ApiKeyTable, IdempotencyKeyTable } from "../db/schema.ts";
+
+export type ApiKey = Pick<Selectable<ApiKeyTable>, "id" | "name" | "scope">;
+export type ApiKeyRow = Selectable<ApiKeyTable>;
+export type Scope = ApiKeyTable["scope"];
+export type KeptAnswer = Selectable<IdempotencyKeyTable>;
+
+/** Undefined also for one that was revoked. */
+export function findApiKey(read: Reader, secretSha256: Uint8Array): Promise<ApiKeyRow | undefined> {
+  return read
+    .selectFrom("api_keys")
+    .selectAll()
+    .where("secret_sha256", "=", Buffer.from(secretSha256))
+    .where("revoked_at_ms", "is", null)
+    .executeTakeFirst();
+}
+
+export function getApiKey(read: Reader, id: string): Promise<ApiKeyRow | undefined> {
+  return read.selectFrom("api_keys").selectAll().where("id", "=", id).executeTakeFirst();
+}
+
+/** Newest first, revoked ones too. */
+export function listApiKeys(read: Reader, before: string | undefined, limit: number) {
+  let query = read.selectFrom("api_keys").selectAll();
+  if (before !== undefined) query = query.where("id", "<", before);
+  return query.orderBy("id", "desc").limit(limit).execute();
+}
+
+export async function insertApiKey(tx: Tx, row: Omit<ApiKeyRow, "revoked_at_ms">): Promise<void> {
+  await tx
+    .insertInto("api_keys")
+    .values({ ...row, secret_sha256: Buffer.from(row.secret_sha256), revoked_at_ms: null })
+    .execute();
+}
+
+/** One that is revoked already keeps its time. */
+export async function revokeApiKey(tx: Tx, id: string, nowMs: number): Promise<void> {
+  await tx
+    .updateTable("api_keys")
+    .set({ revoked_at_ms: nowMs })
+    .where("id", "=", id)
+    .where("revoked_at_ms", "is", null)
+    .execute();
+}
+
+export function findAnswer(
+  read: Reader,
+  apiKeyId: string,
+  key: string,
+): Promise<KeptAnswer | undefined> {
+  return read
+    .selectFrom("idempotency_keys")
+    .selectAll()
+    .where("api_key_id", "=", apiKeyId)
+    .where("key", "=", key)
+    .executeTakeFirst();
+}
+
+export async function keepAnswer(tx: Tx, answer: KeptAnswer): Promise<void> {
+  const request_sha256 = Buffer.from(answer.request_sha256);
+  await tx
+    .insertInto("idempotency_keys")
+    .values({ ...answer, request_sha256 })
+    .execute();
+}
+
+/** Forgets answers older than this, but never one that made a command: its record keeps them. */
+export async function dropAnswersBefore(tx: Tx, atMs: number): Promise<void> {
+  await tx
+    .deleteFrom("idempotency_keys")
+    .where("created_at_ms", "<", atMs)
+    .where("command_id", "is", null)
+    .execute();
+}

@@ -1,0 +1,114 @@
+/** What this host is and how it does: for people, for supervisors, and for Prometheus. */
+import { z } from "@hono/zod-openapi";
+import { Fault } from "../core/fault.ts";
+import { phasesWithVm } from "../sandboxes/sandbox.ts";
+import { sumUse } from "../sandboxes/store.ts";
+import { chooseBase } from "./bases.ts";
+import type { ApiPorts } from "./ports.ts";
+import { makeApp, reading } from "./routes.ts";
+import { json, strict, timeOf, timeSchema } from "./schemas.ts";
+
+const amount = z.object({ limit: z.number(), used: z.number(), free: z.number() });
+
+const systemSchema = z
+  .object({
+    version: z.string(),
+    commit: z.string(),
+    started_at: timeSchema,
+    host: z.object({ id: z.string() }),
+    driver: z.object({
+      name: z.string(),
+      acceleration: z.enum(["kvm", "emulated"]),
+      emulated: z.boolean().openapi({ description: "No usable KVM: about ten times slower." }),
+      why: z.string(),
+    }),
+    default_base: z.string().nullable(),
+    capacity: z.object({
+      sandboxes: amount,
+      sandboxes_running: amount,
+      vcpus_running: amount,
+      memory_running_bytes: amount,
+      machine_memory_bytes: amount,
+      disk_total_bytes: amount,
+    }),
+  })
+  .openapi("System");
+
+const getSystem = reading({
+  method: "get",
+  path: "/v1/system",
+  operationId: "getSystem",
+  summary: "Version, host, hypervisor and capacity",
+  request: { query: strict({}) },
+  responses: { 200: json(systemSchema, "This host") },
+});
+
+export const systemRoutes = (ports: ApiPorts, startedAtMs: number) =>
+  makeApp().openapi(getSystem, async (c) => {
+    const { driver, acceleration, why } = ports.driver;
+    const emulated = acceleration === "emulated";
+    const body = {
+      ...ports.build,
+      started_at: timeOf(startedAtMs),
+      host: { id: ports.host.id },
+      driver: { name: driver, acceleration, emulated, why },
+      default_base: ports.defaultBase ?? null,
+      capacity: await capacityOf(ports),
+    };
+    return c.json(body, 200);
+  });
+
+async function capacityOf({ db, limits, driver }: ApiPorts) {
+  const all = await sumUse(db.read);
+  const running = await sumUse(db.read, phasesWithVm);
+  const vmBytes = running.memoryBytes + running.sandboxes * driver.overheadBytes;
+  return {
+    sandboxes: amountOf(limits.sandboxesTotal, all.sandboxes),
+    sandboxes_running: amountOf(limits.sandboxesRunning, running.sandboxes),
+    vcpus_running: amountOf(limits.vcpusRunning, running.vcpus),
+    memory_running_bytes: amountOf(limits.memoryRunningBytes, running.memoryBytes),
+    machine_memory_bytes: amountOf(limits.machineMemoryBytes, vmBytes),
+    disk_total_bytes: amountOf(limits.diskTotalBytes, all.diskBytes),
+  };
+}
+
+const amountOf = (limit: number, used: number) => ({
+  limit,
+  used,
+  free: Math.max(0, limit - used),
+});
+
+export interface Check {
+  name: string;
+  ok: boolean;
+  code: string;
+  message: string;
+  fix: string | null;
+}
+
+/** Whether a sandbox could be created and started now; each check with what to do. */
+export async function checkReadiness(ports: ApiPorts): Promise<Check[]> {
+  return Promise.all([
+    check("database", "The state database takes writes.", () => ports.db.write(async () => {})),
+    check("base", "The default base is built.", () => chooseBase(ports)),
+    check("boot_files", "Kernel, initramfs and tools disk are built.", () =>
+      ports.images.bootFiles(),
+    ),
+  ]);
+}
+
+async function check(name: string, fine: string, look: () => Promise<unknown>): Promise<Check> {
+  try {
+    await look();
+    return { name, ok: true, code: "ok", message: fine, fix: null };
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    return {
+      name,
+      ok: false,
+      code: error.code,
+      message: `${error.message}.`,
+      fix: error.hint ?? null,
+    };
+  }
+}
