@@ -12,8 +12,8 @@ import type { ApiPorts } from "./ports.ts";
 import { changing, makeApp, reading } from "./routes.ts";
 import {
   cursorQuery,
-  idParam,
   idempotencyHeader,
+  idParam,
   json,
   limitQuery,
   pageOf,
@@ -23,11 +23,11 @@ import {
 } from "./schemas.ts";
 import {
   type ApiKeyRow,
-  type Scope,
   getApiKey,
   insertApiKey,
   listApiKeys,
   revokeApiKey,
+  type Scope,
 } from "./store.ts";
 
 const scopeSchema = z

@@ -12,15 +12,16 @@ import { authenticate, requireScope } from "./auth.ts";
 import { baseRoutes } from "./bases.ts";
 import { commandRoutes } from "./commands.ts";
 import { docsPage, llmsText, openApiDocument } from "./docs.ts";
-import { RequestCounts, metricsText } from "./metrics.ts";
+import { metricsText, RequestCounts } from "./metrics.ts";
 import { operationRoutes } from "./operations.ts";
 import { outputRoutes } from "./output.ts";
 import type { Api, ApiEnv, ApiPorts } from "./ports.ts";
-import { HttpRefusal, answerError } from "./problems.ts";
-import { problemSchema } from "./schemas.ts";
+import { answerError, HttpRefusal } from "./problems.ts";
+import { checkReadiness } from "./readiness.ts";
 import { sandboxRoutes } from "./sandboxes.ts";
+import { problemSchema } from "./schemas.ts";
 import { sizeRoutes } from "./sizes.ts";
-import { checkReadiness, systemRoutes } from "./system.ts";
+import { systemRoutes } from "./system.ts";
 import { unsupported, unsupportedRoutes } from "./unsupported.ts";
 
 /** The parts that typed clients are made for, one type each so that the compiler stays quick. */

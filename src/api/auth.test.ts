@@ -12,7 +12,12 @@ test("without an API key nothing under /v1 answers, not even that a path is miss
 test("a secret that is made up, cut or of another scheme is refused", async () => {
   const { app, key } = await testHost();
   const secret = await key("read");
-  for (const header of [`Bearer ${secret.slice(0, -1)}`, `Bearer ${secret}x`, `Basic ${secret}`, ""]) {
+  for (const header of [
+    `Bearer ${secret.slice(0, -1)}`,
+    `Bearer ${secret}x`,
+    `Basic ${secret}`,
+    "",
+  ]) {
     const reply = await ask(app, "GET /v1/sandboxes", { headers: { authorization: header } });
     expect(reply.status).toBe(401);
   }

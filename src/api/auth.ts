@@ -7,7 +7,7 @@ import { createMiddleware } from "hono/factory";
 import { Fault } from "../core/fault.ts";
 import type { Random } from "../system/random.ts";
 import type { ApiEnv, ApiPorts } from "./ports.ts";
-import { type ApiKeyRow, type Scope, findApiKey } from "./store.ts";
+import { type ApiKeyRow, findApiKey, type Scope } from "./store.ts";
 
 const secretPrefix = "hf_";
 const secretPattern = /^hf_[A-Za-z0-9_-]{43}$/;

@@ -2,9 +2,9 @@
 import { z } from "@hono/zod-openapi";
 import {
   type CommandRow,
-  type StateReason,
   commandMoves,
   isFinal,
+  type StateReason,
   stateReasons,
 } from "../commands/command.ts";
 import type { Extent } from "../commands/output.ts";

@@ -24,8 +24,8 @@ import type { ApiPorts } from "./ports.ts";
 import { changing, makeApp, reading, sequenced } from "./routes.ts";
 import {
   cursorQuery,
-  idParam,
   idempotencyHeader,
+  idParam,
   json,
   limitQuery,
   pageOf,
@@ -99,7 +99,8 @@ const postCommand = changing({
   path: "/v1/sandboxes/{id}/commands",
   operationId: "sendCommand",
   summary: "Send a command; starts the sandbox where it is not running",
-  description: "Durable before the answer; never run twice. A queued command waits for its sandbox.",
+  description:
+    "Durable before the answer; never run twice. A queued command waits for its sandbox.",
   request: {
     params: idParam,
     headers: idempotencyHeader,

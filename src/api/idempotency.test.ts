@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { dayMs } from "../core/units.ts";
 import { ask, testHost } from "../../test/api/host.ts";
+import { dayMs } from "../core/units.ts";
 import { dropAnswersBefore } from "./store.ts";
 
 test("fifty equal requests at once make one sandbox", async () => {

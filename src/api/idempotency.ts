@@ -9,8 +9,9 @@ import { Fault } from "../core/fault.ts";
 import { dayMs, hourMs, secondMs } from "../core/units.ts";
 import type { Db, Tx } from "../db/open.ts";
 import type { Clock } from "../system/clock.ts";
+import type { Log } from "../system/log.ts";
 import type { ApiContext, ApiEnv, ApiPorts } from "./ports.ts";
-import { type KeptAnswer, dropAnswersBefore, findAnswer, keepAnswer } from "./store.ts";
+import { dropAnswersBefore, findAnswer, type KeptAnswer, keepAnswer } from "./store.ts";
 
 export const keyLengthMax = 255;
 const keyPattern = /^[\x21-\x7e]{1,255}$/;
@@ -111,11 +112,7 @@ function canonical(value: unknown): string {
   );
 }
 
-function rowOf(
-  request: KeyedRequest,
-  answer: Answer<unknown, number>,
-  nowMs: number,
-): KeptAnswer {
+function rowOf(request: KeyedRequest, answer: Answer<unknown, number>, nowMs: number): KeptAnswer {
   return {
     ...request,
     status: answer.status,
@@ -140,9 +137,20 @@ function replay<Body, Status extends number>(
 }
 
 /** Forgets old answers for as long as the process lives. */
-export async function purgeAnswers(ports: { db: Db; clock: Clock }): Promise<never> {
+export async function purgeAnswers({ db, clock, log }: PurgePorts): Promise<never> {
   while (true) {
-    await ports.db.write((tx) => dropAnswersBefore(tx, ports.clock.now() - keptMs));
-    await ports.clock.sleep(purgePeriodMs);
+    try {
+      await db.write((tx) => dropAnswersBefore(tx, clock.now() - keptMs));
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error;
+      log.error("forgetting old answers failed", error);
+    }
+    await clock.sleep(purgePeriodMs);
   }
+}
+
+interface PurgePorts {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
 }

@@ -1,9 +1,10 @@
 /** Numbers for Prometheus, in its text format 0.0.4. Labels never carry a name that a user chose. */
-import type { Reader } from "../db/open.ts";
+
 import { liveStates } from "../commands/command.ts";
-import { phases } from "./sandbox-view.ts";
+import type { Reader } from "../db/open.ts";
 import { states } from "./command-view.ts";
 import type { ApiPorts } from "./ports.ts";
+import { phases } from "./sandbox-view.ts";
 
 /** Requests answered, counted in memory since this process began. */
 export class RequestCounts {

@@ -3,7 +3,7 @@ import { z } from "@hono/zod-openapi";
 import { Fault } from "../core/fault.ts";
 import { phaseReasons } from "../sandboxes/sandbox.ts";
 import { topics } from "../system/signals.ts";
-import { type WorkflowRow, findWorkflow } from "../workflow/store.ts";
+import { findWorkflow, type WorkflowRow } from "../workflow/store.ts";
 import type { ApiPorts } from "./ports.ts";
 import { makeApp, reading } from "./routes.ts";
 import { idParam, json, strict, timeOf, timeSchema, waitQuery } from "./schemas.ts";

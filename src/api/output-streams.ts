@@ -2,13 +2,12 @@
  * Output as it comes (server-sent events) and as raw bytes. Both read the store only when the client
  * has taken what it got before, so that a slow reader costs one page of memory.
  */
-import { type OutputPart, gapOf } from "../commands/output.ts";
-import { extentOf } from "../commands/output.ts";
+import { extentOf, gapOf, type OutputPart } from "../commands/output.ts";
 import { Fault } from "../core/fault.ts";
 import { KiB, secondMs } from "../core/units.ts";
 import { topics } from "../system/signals.ts";
 import { viewCommand } from "./command-view.ts";
-import { type Reading, outputCursor, readPage, viewGap, viewPart } from "./output-pages.ts";
+import { outputCursor, type Reading, readPage, viewGap, viewPart } from "./output-pages.ts";
 import type { ApiPorts } from "./ports.ts";
 
 const pageBytes = 256 * KiB;

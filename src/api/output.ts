@@ -1,14 +1,20 @@
 /** A command's output over HTTP: pages, live events, or raw bytes, by what the client accepts. */
 import { z } from "@hono/zod-openapi";
-import { MiB } from "../core/units.ts";
 import { getCommand } from "../commands/store.ts";
+import { MiB } from "../core/units.ts";
 import { topics } from "../system/signals.ts";
-import type { ApiContext, ApiPorts } from "./ports.ts";
-import { type StreamChoice, offsetOf, outputCursor, partSchema } from "./output-pages.ts";
-import { readPage, viewPart } from "./output-pages.ts";
+import {
+  offsetOf,
+  outputCursor,
+  partSchema,
+  readPage,
+  type StreamChoice,
+  viewPart,
+} from "./output-pages.ts";
 import { followEvents, gapHeaders, rawBytes, streamOf } from "./output-streams.ts";
+import type { ApiContext, ApiPorts } from "./ports.ts";
 import { makeApp, reading } from "./routes.ts";
-import { cursorQuery, idParam, json, queryInteger, strict, waitQuery } from "./schemas.ts";
+import { cursorQuery, idParam, queryInteger, strict, waitQuery } from "./schemas.ts";
 import { lookUntil } from "./waiting.ts";
 
 const pageSchema = z

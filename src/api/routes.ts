@@ -2,7 +2,7 @@
  * What every route under /v1 has in common: a scope, problem documents, and for a change an
  * idempotency key and a bounded body. No route there is made in any other way.
  */
-import { OpenAPIHono, type RouteConfig, createRoute } from "@hono/zod-openapi";
+import { createRoute, OpenAPIHono, type RouteConfig } from "@hono/zod-openapi";
 import type { ZodError } from "zod";
 import { Fault } from "../core/fault.ts";
 import { requireScope } from "./auth.ts";
@@ -56,10 +56,14 @@ function invalid(error: ZodError, target: string): Fault {
     return new Fault("missing", "nothing has this id or name", { code: "not_found" });
   const errors = error.issues.flatMap((issue) => fieldErrors(issue, target));
   const first = errors[0];
-  return new Fault("invalid", first ? `${first.pointer || "the body"}: ${first.detail}` : "invalid request", {
-    code: "invalid_request",
-    details: { errors: errors.slice(0, 20) },
-  });
+  return new Fault(
+    "invalid",
+    first ? `${first.pointer || "the body"}: ${first.detail}` : "invalid request",
+    {
+      code: "invalid_request",
+      details: { errors: errors.slice(0, 20) },
+    },
+  );
 }
 
 function fieldErrors(issue: ZodError["issues"][number], target: string): FieldError[] {

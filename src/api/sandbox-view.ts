@@ -6,9 +6,9 @@ import type { Reader } from "../db/open.ts";
 import {
   type LastStop,
   type PhaseReason,
+  phaseReasons,
   type SandboxRow,
   type StartedFrom,
-  phaseReasons,
   sandboxMoves,
 } from "../sandboxes/sandbox.ts";
 import type { Sightings } from "../sandboxes/sightings.ts";

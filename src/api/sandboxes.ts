@@ -4,12 +4,7 @@ import { Fault } from "../core/fault.ts";
 import type { Tx } from "../db/open.ts";
 import { createSandbox, refuseTakenName } from "../sandboxes/create.ts";
 import { requestDelete } from "../sandboxes/delete.ts";
-import {
-  type SandboxRow,
-  labelLengthMax,
-  labelsMax,
-  namePattern,
-} from "../sandboxes/sandbox.ts";
+import { labelLengthMax, labelsMax, namePattern, type SandboxRow } from "../sandboxes/sandbox.ts";
 import { requestStart } from "../sandboxes/start.ts";
 import { requestStop } from "../sandboxes/stop.ts";
 import { changeSandbox, getSandbox, listSandboxes } from "../sandboxes/store.ts";
@@ -24,8 +19,8 @@ import { changing, makeApp, reading } from "./routes.ts";
 import { phases, sandboxSchema, viewSandbox } from "./sandbox-view.ts";
 import {
   cursorQuery,
-  idParam,
   idempotencyHeader,
+  idParam,
   json,
   limitQuery,
   pageOf,
@@ -240,11 +235,7 @@ async function getLiving(tx: Tx, id: string): Promise<SandboxRow> {
 
 interface Wish {
   id: string;
-  ask: (
-    tx: Tx,
-    ports: ApiPorts,
-    sandbox: SandboxRow,
-  ) => Promise<{ operation: string | undefined }>;
+  ask: (tx: Tx, ports: ApiPorts, sandbox: SandboxRow) => Promise<{ operation: string | undefined }>;
 }
 
 type UnderWay = z.infer<typeof underWay>;

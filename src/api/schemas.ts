@@ -65,7 +65,10 @@ export function queryInteger({ min, max, description, fallback = min }: IntegerO
 }
 
 /** Several of these words, with commas between them. */
-export function queryWords<const W extends readonly [string, ...string[]]>(words: W, about: string) {
+export function queryWords<const W extends readonly [string, ...string[]]>(
+  words: W,
+  about: string,
+) {
   const word = z.enum(words, { error: `must be of: ${words.join(", ")}` });
   return z
     .string()

@@ -2,8 +2,9 @@
  * One host's API on a database in memory, with nothing behind it that works on its own: what a
  * request did is all that happened.
  */
-import { createApi } from "../../src/api/app.ts";
+
 import { makeApiKey } from "../../src/api/api-keys.ts";
+import { createApi } from "../../src/api/app.ts";
 import type { Api, ApiPorts } from "../../src/api/ports.ts";
 import type { Scope } from "../../src/api/store.ts";
 import { Fault } from "../../src/core/fault.ts";
@@ -137,8 +138,16 @@ export async function ask(app: Api, target: string, wanted: Ask = {}): Promise<R
   if (wanted.body !== undefined && !headers.has("content-type"))
     headers.set("content-type", "application/json");
   const text = typeof wanted.body === "string" ? wanted.body : JSON.stringify(wanted.body);
-  const answer = await app.request(path, { method, headers, ...(wanted.body !== undefined && { body: text }) });
+  const answer = await app.request(path, {
+    method,
+    headers,
+    ...(wanted.body !== undefined && { body: text }),
+  });
   const received = await answer.text();
   const isJson = (answer.headers.get("content-type") ?? "").includes("json");
-  return { status: answer.status, headers: answer.headers, body: isJson && received ? JSON.parse(received) : received };
+  return {
+    status: answer.status,
+    headers: answer.headers,
+    body: isJson && received ? JSON.parse(received) : received,
+  };
 }

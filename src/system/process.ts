@@ -1,0 +1,40 @@
+/**
+ * What only libc can do for a process: become another program, and hold a lock for as long as it
+ * lives. Loaded by `serve` alone.
+ */
+import { dlopen, ptr } from "bun:ffi";
+import { openSync } from "node:fs";
+import { Fault } from "../core/fault.ts";
+
+const libc = () =>
+  dlopen("libc.so.6", {
+    execve: { args: ["ptr", "ptr", "ptr"], returns: "int" },
+    flock: { args: ["int", "int"], returns: "int" },
+  });
+
+/** Runs the same program anew in this process: same pid, same descriptors. Returns only on failure. */
+export function becomeAgain(argv: readonly string[], env: Readonly<Record<string, string>>): void {
+  const kept: Buffer[] = [];
+  const textOf = (text: string): Buffer => {
+    const bytes = Buffer.from(`${text}\0`);
+    kept.push(bytes);
+    return bytes;
+  };
+  const listOf = (texts: readonly string[]): BigUint64Array =>
+    BigUint64Array.from([...texts.map((text) => BigInt(ptr(textOf(text)))), 0n]);
+  const [args, vars] = [listOf(argv), listOf(Object.entries(env).map(([k, v]) => `${k}=${v}`))];
+  libc().symbols.execve(ptr(textOf("/proc/self/exe")), ptr(args), ptr(vars));
+}
+
+const lockExclusive = 2;
+const lockNonBlocking = 4;
+
+/**
+ * Takes the lock on this file until the process ends.
+ * @throws Fault `conflict` another process has it.
+ */
+export function holdLock(path: string): void {
+  const fd = openSync(path, "a", 0o600);
+  if (libc().symbols.flock(fd, lockExclusive | lockNonBlocking) === 0) return;
+  throw new Fault("conflict", `another process holds ${path}`, { code: "data_in_use" });
+}

@@ -1,0 +1,5 @@
+/** Files whose text is built in. */
+declare module "*.toml" {
+  const text: string;
+  export default text;
+}
