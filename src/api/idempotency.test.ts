@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { ask, testHost } from "../../test/api/host.ts";
+import { ask, base, testHost } from "../../test/api/host.ts";
 import { dayMs } from "../core/units.ts";
 import { dropAnswersBefore } from "./store.ts";
 
@@ -78,19 +78,25 @@ test("keys without a use, too long or with spaces are refused before anything is
   expect(codes).toEqual([[400, "idempotency_key_missing"], invalid, invalid, invalid]);
 });
 
-test("a disk that stalls in mid-change leaves the retry to find out", async () => {
+test("a change that a stalled disk holds up is told, and its key finds out later", async () => {
   const { app, key, clock, ports } = await testHost();
   const secret = await key("operate");
   let goOn = (): void => {};
-  const stall = ports.db.write(() => new Promise<void>((resolve) => (goOn = resolve)));
+  const stallThenList = async () => {
+    void ports.db.write(() => new Promise<void>((resolve) => (goOn = resolve)));
+    return [base];
+  };
+  Object.assign(ports, { images: { bases: stallThenList } });
   const wanted = { secret, body: { name: "web" }, idempotencyKey: "one" };
   const first = ask(app, "POST /v1/sandboxes", wanted);
-  await Bun.sleep(20);
+  await Bun.sleep(5);
+  clock.pass(5_000);
+  const held = await first;
+  expect([held.status, held.body.code]).toEqual([409, "idempotency_in_progress"]);
+  expect(held.headers.get("retry-after")).toBe("1");
   goOn();
-  await stall;
-  expect((await first).status).toBe(201);
-  clock.pass(10_000);
-  expect((await ask(app, "POST /v1/sandboxes", wanted)).body).toEqual((await first).body);
+  const again = await ask(app, "POST /v1/sandboxes", wanted);
+  expect([again.status, again.headers.get("idempotent-replayed")]).toEqual([201, "true"]);
 });
 
 test("old answers are forgotten, a command's never", async () => {
