@@ -113,6 +113,12 @@ test("what is over the cap is told as a gap, in every form", async () => {
   const marker = `\n[holdfast: ${gap.to - gap.from} bytes not kept]\n`;
   expect(text.body.length).toBe(2 * halves + marker.length);
   expect(text.body.slice(halves, halves + marker.length)).toBe(marker);
+  for (let cursor = "", at = 0; at < 90; at++) {
+    const page = (await read(`?limit_bytes=1000000${cursor}`)).body;
+    cursor = `&cursor=${page.cursor}`;
+    if (!page.more) break;
+    expect([at, page.parts.length > 0]).toEqual([at, true]);
+  }
   const raw = await read("", { accept: "application/octet-stream" });
   expect([raw.body.length, raw.headers.get("holdfast-output-gap")]).toEqual([
     2 * halves,

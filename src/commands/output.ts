@@ -156,6 +156,7 @@ export async function readOutput(
 }
 
 const rowsMax = 2_000;
+const rowsFirst = 16;
 
 /** The chunk that holds `offset` and those behind it: measured first, so that memory is bounded. */
 async function rowsFrom(
@@ -164,31 +165,50 @@ async function rowsFrom(
   { offset, bytesMax }: { offset: number; bytesMax: number },
 ) {
   const ofCommand = read.selectFrom("chunks").where("command_id", "=", commandId);
-  const { first } = await ofCommand
-    .select((row) => row.fn.max<number | null>("offset_bytes").as("first"))
-    .where("offset_bytes", "<=", offset)
-    .executeTakeFirstOrThrow();
-  const lengths = await ofCommand
+  const before = await ofCommand
     .select(["offset_bytes", "length_bytes"])
-    .where("offset_bytes", ">=", first ?? offset)
-    .where((row) => row(row("offset_bytes", "+", row.ref("length_bytes")), ">", offset))
-    .orderBy("offset_bytes")
-    .limit(rowsMax)
-    .execute();
-  let bytes = 0;
-  const inPage = lengths.filter(({ length_bytes }) => {
-    const fits = bytes < bytesMax;
-    bytes += length_bytes;
-    return fits;
-  });
-  const [head, last] = [inPage[0], inPage.at(-1)];
-  if (head === undefined || last === undefined) return [];
+    .where("offset_bytes", "<=", offset)
+    .orderBy("offset_bytes", "desc")
+    .limit(1)
+    .executeTakeFirst();
+  // Where the one before it ends before it, the offset is in a gap.
+  const holds = before !== undefined && before.offset_bytes + before.length_bytes > offset;
+  const from = holds ? before.offset_bytes : offset;
+  const last = await lastInPage(read, commandId, { from, bytesMax });
+  if (last === undefined) return [];
   return ofCommand
     .selectAll()
-    .where("offset_bytes", ">=", head.offset_bytes)
-    .where("offset_bytes", "<=", last.offset_bytes)
+    .where("offset_bytes", ">=", from)
+    .where("offset_bytes", "<=", last)
     .orderBy("offset_bytes")
     .execute();
+}
+
+/** Looks at few lengths first: a page of large chunks must not cost a look at all of them. */
+async function lastInPage(
+  read: Reading<OutputSchema>,
+  commandId: string,
+  { from, bytesMax }: { from: number; bytesMax: number },
+): Promise<number | undefined> {
+  let last: number | undefined;
+  let bytes = 0;
+  for (let rows = 0, limit = rowsFirst; rows < rowsMax; rows += limit, limit *= 2) {
+    const lengths = await read
+      .selectFrom("chunks")
+      .select(["offset_bytes", "length_bytes"])
+      .where("command_id", "=", commandId)
+      .where("offset_bytes", ">=", last === undefined ? from : last + 1)
+      .orderBy("offset_bytes")
+      .limit(limit)
+      .execute();
+    for (const { offset_bytes, length_bytes } of lengths) {
+      if (bytes >= bytesMax) return last;
+      last = offset_bytes;
+      bytes += length_bytes;
+    }
+    if (lengths.length < limit) return last;
+  }
+  return last;
 }
 
 export async function removeOutput(output: OutputDb, commandId: string): Promise<void> {
