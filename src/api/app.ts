@@ -69,6 +69,7 @@ function partsOf(ports: ApiPorts) {
 
 /** What supervisors, tools and readers ask; none of it tells anything about a sandbox. */
 function addOpenRoutes(app: Api, ports: ApiPorts, requests: RequestCounts): void {
+  app.get("/", (c) => c.redirect("docs"));
   app.get("/healthz", (c) => c.json({ ok: true, version: ports.build.version }));
   app.get("/readyz", async (c) => {
     const checks = await checkReadiness(ports);

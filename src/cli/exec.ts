@@ -38,7 +38,9 @@ export const exec = clientCommand({
     if (wanted.detach) return wanted.json ? printJson(sent) : print(sent.id);
     const input = wanted.interactive ? feedStdin(client, sent.id) : undefined;
     forwardInterrupts(client, sent.id);
+    const waiting = wanted.json ? undefined : tellWaiting(client, sent);
     await writeOutput(client, sent.id, { live: true, json: wanted.json });
+    waiting?.();
     input?.stop();
     const query = { wait: "25" };
     const ended = await client.commands[":id"].$get({ param: { id: sent.id }, query });
@@ -72,6 +74,32 @@ async function send({ client, flags: wanted, words }: Call<typeof flags>) {
     else note(`error: ${error.problem.detail}\n  what to do: ${error.problem.hint ?? "-"}`);
     return 125;
   }
+}
+
+const quietMs = 1_500;
+
+/** A person at a terminal is told why nothing happens yet. Returns what ends it. */
+function tellWaiting(client: Client, { id, sandbox_id }: CommandView): () => void {
+  let over = process.stderr.isTTY !== true;
+  const tell = async (): Promise<void> => {
+    let told = "";
+    for (await Bun.sleep(quietMs); !over; await Bun.sleep(quietMs)) {
+      const query = {};
+      const command = await client.commands[":id"].$get({ param: { id }, query });
+      if ((await command.json()).state !== "queued") return;
+      const box = await client.sandboxes[":id"].$get({ param: { id: sandbox_id }, query });
+      const { name, phase_message } = await box.json();
+      if (phase_message !== told) note(`${name}: ${phase_message}`);
+      told = phase_message;
+    }
+  };
+  // Only a comfort: the output's own reader reports what goes wrong.
+  tell().catch((error: unknown) => {
+    if (!(error instanceof Refusal)) throw error;
+  });
+  return () => {
+    over = true;
+  };
 }
 
 function tellEnd(command: CommandView, json: boolean): number {

@@ -37,7 +37,8 @@ const flags = {
 const exitBug = 70;
 /** Above the longest wait of a request and the pause between two heartbeats. */
 const idleTimeoutSeconds = 60;
-const drainMs = 3_000;
+/** For what is being answered; who only waits is cut off, and asks again. */
+const drainMs = 300;
 const bodyBytesMax = 16 * 1024 * 1024;
 
 export const serve: CliCommand = {
@@ -65,11 +66,8 @@ function unpackInto(directory: string): void {
   refuseNoexec(directory);
   const isCompiled = import.meta.path.startsWith("/$bunfs/");
   if (!isCompiled || process.env["BUN_TMPDIR"] !== undefined) return;
-  const env = Object.entries(process.env).filter((pair): pair is [string, string] => !!pair[1]);
-  becomeAgain([process.execPath, ...process.argv.slice(2)], {
-    ...Object.fromEntries(env),
-    BUN_TMPDIR: directory,
-  });
+  const env = { ...process.env, BUN_TMPDIR: directory };
+  becomeAgain([process.execPath, ...process.argv.slice(2)], env);
 }
 
 interface Overrides {
@@ -97,7 +95,12 @@ function overridden(settings: Settings, flags: Overrides): Settings {
 async function serveUntilToldToEnd(data: string, settings: Settings): Promise<number> {
   holdData(data);
   const log = jsonLog(systemClock, (line) => void process.stdout.write(`${line}\n`));
-  const onBug = (error: unknown): void => endWithBug(log, error);
+  const told = toldToEnd();
+  let ending = false;
+  const onBug = (error: unknown): void => {
+    // Loops that find their database closed are no bug.
+    if (!ending) endWithBug(log, error);
+  };
   process.on("uncaughtException", onBug);
   process.on("unhandledRejection", onBug);
   const appliance = await openAppliance({ data, settings, log, build, onBug });
@@ -105,8 +108,9 @@ async function serveUntilToldToEnd(data: string, settings: Settings): Promise<nu
   const server = listen(appliance, settings);
   announce(data, server.url.origin);
   log.info("serving", { url: server.url.origin, version: build.version, commit: build.commit });
-  const signal = await toldToEnd();
+  const signal = await told;
   log.info("ending; VMs and commands run on", { signal });
+  ending = true;
   await Promise.race([server.stop(false), systemClock.sleep(drainMs)]);
   await server.stop(true);
   await appliance.close();

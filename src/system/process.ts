@@ -13,7 +13,7 @@ const libc = () =>
   });
 
 /** Runs the same program anew in this process: same pid, same descriptors. Returns only on failure. */
-export function becomeAgain(argv: readonly string[], env: Readonly<Record<string, string>>): void {
+export function becomeAgain(argv: readonly string[], env: Readonly<NodeJS.ProcessEnv>): void {
   const kept: Buffer[] = [];
   const textOf = (text: string): Buffer => {
     const bytes = Buffer.from(`${text}\0`);
@@ -22,7 +22,8 @@ export function becomeAgain(argv: readonly string[], env: Readonly<Record<string
   };
   const listOf = (texts: readonly string[]): BigUint64Array =>
     BigUint64Array.from([...texts.map((text) => BigInt(ptr(textOf(text)))), 0n]);
-  const [args, vars] = [listOf(argv), listOf(Object.entries(env).map(([k, v]) => `${k}=${v}`))];
+  const pairs = Object.entries(env).filter(([, value]) => value !== undefined);
+  const [args, vars] = [listOf(argv), listOf(pairs.map(([name, value]) => `${name}=${value}`))];
   libc().symbols.execve(ptr(textOf("/proc/self/exe")), ptr(args), ptr(vars));
 }
 
