@@ -39,6 +39,7 @@ export const checkStages: readonly Stage[] = [
   tool("lint-promises", bin("oxlint"), "--type-aware", "--deny-warnings", "src", "scripts", "test"),
   tool("unused", bin("knip")),
   tests("unit", ["./src", "./test/tools", "./test/contracts"], 5 * minute),
+  tests("api", ["./test/api"], 5 * minute),
   tests("simulation", ["./test/simulation"], 5 * minute),
 ];
 

@@ -57,7 +57,7 @@ export class HttpRefusal extends Fault {
 export function answerError(error: unknown, c: ApiContext, ports: ApiPorts): Response {
   const fault = faultFrom(error);
   if (fault) {
-    if (fault.cause !== undefined || fault.kind === "broken")
+    if (faultKinds[fault.kind].status >= 500)
       ports.log.error("a request failed", fault, { request_id: c.get("requestId") });
     return answerFault(c, fault);
   }

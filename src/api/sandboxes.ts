@@ -60,7 +60,7 @@ const listQuery = z
     for (const name of Object.keys(query)) {
       const isLabel = name.startsWith("label.") && labelKey.safeParse(name.slice(6)).success;
       if (known.includes(name) || (isLabel && typeof query[name] === "string")) continue;
-      context.addIssue({ code: "custom", message: unknownNames([name], known) });
+      context.addIssue({ code: "custom", path: [name], message: unknownNames([name], known) });
     }
   });
 

@@ -39,7 +39,8 @@ const exitBug = 70;
 const idleTimeoutSeconds = 60;
 /** For what is being answered; who only waits is cut off, and asks again. */
 const drainMs = 300;
-const bodyBytesMax = 16 * 1024 * 1024;
+/** The API refuses far less by itself, with a problem; above this the connection is only cut. */
+const bodyBytesMax = 64 * 1024 * 1024;
 
 export const serve: CliCommand = {
   usage,
