@@ -6,8 +6,8 @@ import type { Tx } from "../db/open.ts";
 import type { Clock } from "../system/clock.ts";
 import type { Random } from "../system/random.ts";
 import { hashSecret, makeSecret } from "./auth.ts";
-import { openCursor, sealCursor } from "./cursors.ts";
 import { change } from "./idempotency.ts";
+import { readRows } from "./paging.ts";
 import type { ApiPorts } from "./ports.ts";
 import { changing, makeApp, reading } from "./routes.ts";
 import {
@@ -125,12 +125,13 @@ export const apiKeyRoutes = (ports: ApiPorts) =>
   makeApp()
     .openapi(getKeys, async (c) => {
       const { limit, cursor } = c.req.valid("query");
-      const before = openCursor(ports.host, "api-keys", cursor);
-      const rows = await listApiKeys(ports.db.read, before, limit + 1);
-      const page = rows.slice(0, limit);
-      const last = rows.length > limit ? page.at(-1) : undefined;
-      const next_cursor = last ? sealCursor(ports.host, "api-keys", last.id) : null;
-      return c.json({ data: page.map(viewKey), next_cursor }, 200);
+      const { rows, next_cursor } = await readRows(ports, {
+        purpose: "api-keys",
+        cursor,
+        limit,
+        list: (from) => listApiKeys(ports.db.read, from.before, from.limit),
+      });
+      return c.json({ data: rows.map(viewKey), next_cursor }, 200);
     })
     .openapi(postKey, async (c) => {
       const answer = await change(c, ports, {

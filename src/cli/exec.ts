@@ -14,6 +14,7 @@ const usage = `usage: holdfast exec [-d] [-i] [-w DIR] [-e NAME=VALUE]… [-u US
   -i         pass stdin on
   -w DIR     working directory; else the user's home
   -u USER    else "agent"
+  --json     each piece of output as a line of JSON, and at last the command
   Ctrl-C     sends INT to the command, a second one KILL
 ${exitCodesText}`;
 

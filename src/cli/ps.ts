@@ -1,5 +1,6 @@
 /** `holdfast ps`: commands, newest first. */
 import type { CommandView } from "../api/command-view.ts";
+import { allSandboxes } from "./boxes.ts";
 import type { Client } from "./client.ts";
 import { clientCommand, print, printJson, sinceText, table } from "./command.ts";
 
@@ -29,8 +30,9 @@ export const ps = clientCommand({
 });
 
 async function allNames(client: Client): Promise<string[]> {
-  const { data } = await (await client.sandboxes.$get({ query: { limit: "100" } })).json();
-  return data.map(({ name }) => name);
+  const names: string[] = [];
+  for await (const { name } of allSandboxes(client)) names.push(name);
+  return names;
 }
 
 async function commandsOf(client: Client, id: string, state: string | undefined) {

@@ -1,6 +1,7 @@
 /** `holdfast stop`: stops sandboxes and tells how their work ended. */
 import type { SandboxView } from "../api/sandbox-view.ts";
 import { UsageError } from "./arguments.ts";
+import { allSandboxes } from "./boxes.ts";
 import { type Client, newKey } from "./client.ts";
 import { clientCommand, note, print, printJson } from "./command.ts";
 import { awaitPhase } from "./progress.ts";
@@ -33,9 +34,10 @@ export const stop = clientCommand({
 });
 
 async function namesWithVm(client: Client): Promise<string[]> {
-  const query = { phase: "starting,running,lost,stopping", limit: "100" };
-  const { data } = await (await client.sandboxes.$get({ query })).json();
-  return data.map(({ id }) => id);
+  const ids: string[] = [];
+  const filter = { phase: "starting,running,lost,stopping" };
+  for await (const { id } of allSandboxes(client, filter)) ids.push(id);
+  return ids;
 }
 
 async function ask(client: Client, name: string): Promise<SandboxView> {
