@@ -2,7 +2,7 @@
  * Output as it comes (server-sent events) and as raw bytes. Both read the store only when the client
  * has taken what it got before, so that a slow reader costs one page of memory.
  */
-import { extentOf, gapOf, type OutputPart } from "../commands/output.ts";
+import { extentOf, type gapOf, type OutputPart } from "../commands/output.ts";
 import { Fault } from "../core/fault.ts";
 import { KiB, secondMs } from "../core/units.ts";
 import { topics } from "../system/signals.ts";
@@ -15,14 +15,23 @@ const heartbeatMs = 15 * secondMs;
 
 export type Following = Omit<Reading, "bytesMax">;
 
-/** Bytes of a stream, made as they are asked for. */
-export function streamOf(parts: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {
+/** Bytes of a stream, made as they are asked for. What goes wrong on the way breaks it off. */
+export function streamOf(
+  { log, onBug }: Pick<ApiPorts, "log" | "onBug">,
+  parts: AsyncGenerator<Uint8Array>,
+): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
-        const { done, value } = await parts.next();
-        if (done) controller.close();
-        else controller.enqueue(value);
+        try {
+          const { done, value } = await parts.next();
+          if (done) controller.close();
+          else controller.enqueue(value);
+        } catch (error) {
+          log.error("a stream was broken off", error);
+          if (!(error instanceof Fault)) onBug(error);
+          controller.error(error);
+        }
       },
       async cancel() {
         await parts.return(undefined);
@@ -78,24 +87,21 @@ const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 export interface RawReading extends Following {
   /** Whether a gap is written as a line where it is; else only the announced one is passed over. */
   marksGaps: boolean;
+  announced: Gap | undefined;
+  /** Where to end; bytes that come later are not waited for. */
+  until: number;
 }
 
-/** What raw answers say of a gap, in advance. */
-export async function gapHeaders(ports: ApiPorts, commandId: string) {
-  const gap = await gapOf(ports.output.read, commandId);
-  return gap ? { "Holdfast-Output-Gap": `${gap.from}-${gap.to}` } : undefined;
-}
+type Gap = NonNullable<Awaited<ReturnType<typeof gapOf>>>;
 
-/** Everything that is stored from the offset on, up to now. */
+/** What is stored from the offset on. */
 export async function* rawBytes(
   ports: ApiPorts,
-  { commandId, offset: from, stream, marksGaps }: RawReading,
+  { commandId, offset: from, until, stream, marksGaps, announced }: RawReading,
 ): AsyncGenerator<Uint8Array> {
-  const announced = await gapOf(ports.output.read, commandId);
-  const { endBytes } = await extentOf(ports.output.read, commandId);
   let offset = from;
-  while (offset < endBytes) {
-    const bytesMax = Math.min(pageBytes, endBytes - offset);
+  while (offset < until) {
+    const bytesMax = Math.min(pageBytes, until - offset);
     const page = await readPage(ports, { commandId, offset, stream, bytesMax });
     for (const part of page.parts) {
       if (part.kind === "chunk") yield part.data;

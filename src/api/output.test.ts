@@ -189,6 +189,19 @@ test("a follower gets output live and the end, and resumes with the last event's
   expect(JSON.parse(events.at(-1)?.data ?? "")).toMatchObject({ state: "exited", exit_code: 0 });
 });
 
+test("raw output is waited for, cut and gone on with by what its headers say", async () => {
+  const { read, write, ...host } = await hostWithCommand();
+  const accept = { accept: "application/octet-stream" };
+  await write(bytes("0123456789"));
+  const part = await read("?limit_bytes=4", accept);
+  const [complete, cursor] = ["holdfast-output-complete", "holdfast-output-cursor"];
+  expect([part.body, part.headers.get(complete)]).toEqual(["0123", "false"]);
+  const rest = read(`?wait=25&cursor=${part.headers.get(cursor)}`, accept);
+  await Bun.sleep(5);
+  await end(host, host.id);
+  expect([(await rest).body, (await rest).headers.get(complete)]).toEqual(["456789", "true"]);
+});
+
 test("HEAD tells about raw output without sending it", async () => {
   const { app, id, secret, write } = await hostWithCommand();
   await write(bytes("text"));
