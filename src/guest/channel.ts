@@ -8,20 +8,24 @@ import { KiB, MiB, secondMs } from "../core/units.ts";
 import type { Clock } from "../system/clock.ts";
 import type { Random } from "../system/random.ts";
 import type { VmRef } from "../vmm/vmm.ts";
-import { encodeFrame, FrameReader, indexOfMark, MarkFinder, mark, nonceBytes } from "./frames.ts";
+import { encodeFrame, FrameReader } from "./frames.ts";
 import type { Channel, GuestMessage, Guests, HostMessage } from "./guest.ts";
 import { parseGuestMessage } from "./messages.ts";
+import { indexOfMark, MarkScanner, nonceFrom, syncOf } from "./sync.ts";
 
 const queuedBytesMax = 4 * MiB;
 const unsentBytesMax = 256 * KiB;
 const syncPeriodMs = secondMs;
-const syncTriesMax = 5;
+const answerMsDefault = 5 * secondMs;
+const randomBytes = 16;
 
 export interface SocketGuestsOptions {
   /** Where the VMM listens for this VM's port. */
   pathOf: (ref: VmRef) => string;
   clock: Clock;
   random: Random;
+  /** How long a guest part may take to answer at all, unless 5 s. */
+  answerMs?: number;
 }
 
 export class SocketGuests implements Guests {
@@ -35,8 +39,7 @@ export class SocketGuests implements Guests {
   async open(ref: VmRef): Promise<Channel> {
     const path = this.#options.pathOf(ref);
     this.#open.get(path)?.close();
-    const socket = await connectTo(path);
-    const channel = new SocketChannel(socket, () => {
+    const channel: SocketChannel = new SocketChannel(connect({ path }), () => {
       if (this.#open.get(path) === channel) this.#open.delete(path);
     });
     this.#open.set(path, channel);
@@ -46,36 +49,33 @@ export class SocketGuests implements Guests {
 
   /** Says a mark and a nonce until the guest part says them back; what comes before that is old. */
   async #synchronize(channel: SocketChannel, path: string): Promise<void> {
-    for (let tries = 0; tries < syncTriesMax && !channel.closed; tries++) {
+    const { clock, random, answerMs = answerMsDefault } = this.#options;
+    const endAt = clock.monotonic() + answerMs;
+    while (!channel.closed && clock.monotonic() < endAt) {
       // A nonce a try: an answer to an earlier one is followed by another mark, not by frames.
-      channel.begin(this.#options.random.bytes(nonceBytes));
-      await Promise.race([channel.synchronized, this.#options.clock.sleep(syncPeriodMs)]);
+      channel.begin(nonceFrom(random.bytes(randomBytes)));
+      await Promise.race([channel.synchronized, clock.sleep(syncPeriodMs)]);
       if (channel.isSynchronized) return;
     }
+    const { whyClosed: cause } = channel;
     channel.close();
-    throw new Fault("unavailable", `no guest part answers on ${path}`, { code: "guest_silent" });
+    if (cause === undefined)
+      throw new Fault("unavailable", `no guest part answers on ${path}`, { code: "guest_silent" });
+    throw new Fault("unavailable", `no VM listens on ${path}`, { code: "guest_absent", cause });
   }
-}
-
-function connectTo(path: string): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ path });
-    socket.once("connect", () => resolve(socket));
-    socket.once("error", (cause) =>
-      reject(new Fault("unavailable", `no VM listens on ${path}`, { code: "guest_absent", cause })),
-    );
-  });
 }
 
 class SocketChannel implements Channel {
   readonly #socket: Socket;
   readonly #reader = new FrameReader();
-  readonly #finder = new MarkFinder();
+  readonly #scanner = new MarkScanner();
   readonly #ended: () => void;
   readonly synchronized: Promise<void>;
   #resolveSynchronized: () => void = () => {};
   isSynchronized = false;
   closed = false;
+  whyClosed: Error | undefined;
+  #paused = false;
   #nonce: Uint8Array | undefined;
   #wake: () => void = () => {};
   #drained: (() => void)[] = [];
@@ -89,14 +89,17 @@ class SocketChannel implements Channel {
     socket.on("data", (bytes: Buffer) => this.#take(bytes));
     socket.on("drain", () => this.#releaseSenders());
     // A socket's error only says why it closes; whoever waits is told by the close.
-    socket.on("error", () => socket.destroy());
+    socket.on("error", (error) => {
+      this.whyClosed = error;
+      socket.destroy();
+    });
     socket.on("close", () => this.close());
     socket.on("end", () => socket.destroy());
   }
 
   begin(nonce: Uint8Array): void {
     this.#nonce = nonce;
-    if (!this.closed) this.#socket.write(Buffer.concat([mark, nonce]));
+    if (!this.closed) this.#socket.write(syncOf(nonce));
   }
 
   async send(message: HostMessage): Promise<void> {
@@ -128,7 +131,7 @@ class SocketChannel implements Channel {
     try {
       while (true) {
         const frame = this.#reader.next();
-        if (this.#reader.heldBytes < queuedBytesMax) this.#socket.resume();
+        this.#setPaused(this.#reader.heldBytes >= queuedBytesMax);
         if (frame) return parseGuestMessage(frame);
         if (this.closed) return undefined;
         await new Promise<void>((resolve) => {
@@ -152,19 +155,29 @@ class SocketChannel implements Channel {
   }
 
   #take(bytes: Uint8Array): void {
-    let rest = bytes;
-    while (!this.isSynchronized) {
-      const found = this.#finder.find(rest);
-      if (!found) return;
-      rest = found.rest;
-      if (this.#nonce && Buffer.compare(found.nonce, this.#nonce) === 0) {
-        this.isSynchronized = true;
-        this.#resolveSynchronized();
-      }
-    }
-    this.#reader.push(rest);
-    if (this.#reader.heldBytes >= queuedBytesMax) this.#socket.pause();
+    if (this.isSynchronized) this.#reader.push(bytes);
+    else this.#lookForAnswer(bytes);
+    this.#setPaused(this.#reader.heldBytes >= queuedBytesMax);
     this.#wake();
+  }
+
+  #lookForAnswer(bytes: Uint8Array): void {
+    this.#scanner.push(bytes);
+    for (let found = this.#scanner.next(); found; found = this.#scanner.next()) {
+      if (!("nonce" in found) || !this.#nonce) continue;
+      if (Buffer.compare(found.nonce, this.#nonce) !== 0) continue;
+      this.isSynchronized = true;
+      // From here on nothing is a mark: programs print what they like.
+      this.#reader.push(this.#scanner.rest());
+      return this.#resolveSynchronized();
+    }
+  }
+
+  #setPaused(pause: boolean): void {
+    if (pause === this.#paused) return;
+    this.#paused = pause;
+    if (pause) this.#socket.pause();
+    else this.#socket.resume();
   }
 
   #releaseSenders(): void {

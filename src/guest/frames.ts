@@ -1,40 +1,69 @@
 /**
- * The bytes of the guest channel. One message is a length (u32), a header length (u32), a JSON
- * header, and the rest as payload, big-endian. A connection begins with a mark and a nonce, because
- * a virtio-serial port carries on in mid-message what an earlier connection left behind.
- * Never allocates by a length it was told before it checked it.
+ * The bytes of one message: a length (u32), a header length (u32), a JSON header, the payload, and a
+ * line feed, big-endian. Never allocates by a length it was told before it checked it.
  */
 import { Fault } from "../core/fault.ts";
 import { messageBytesMax } from "./guest.ts";
+import { concat } from "./sync.ts";
 
-/** No UTF-8 text holds these bytes, so that no JSON header can be taken for a mark. */
-export const mark = Uint8Array.from([
-  0xff, 0x00, 0xfe, 0x48, 0x4f, 0x4c, 0x44, 0xff, 0x46, 0x41, 0x53, 0x54, 0xc0, 0x00, 0xc1, 0xff,
-]);
-export const nonceBytes = 16;
 const lengthBytes = 4;
 const headerLengthBytes = 4;
+/**
+ * No mark begins with it, so that a frame's last bytes never wait for what follows; and zeros after
+ * a frame that was cut off can never complete it.
+ */
+const trailer = 0x0a;
+const trailerBytes = 1;
+const besideBytes = headerLengthBytes + trailerBytes;
 
 export interface Frame {
   readonly header: Uint8Array;
   readonly payload: Uint8Array;
 }
 
+/** Room that `encodeAround` needs before the payload, for a header of this many bytes. */
+export function roomBefore(headerBytes: number): number {
+  return lengthBytes + headerLengthBytes + headerBytes;
+}
+
 /** @throws Fault `invalid` over the limit, which the limits on what is accepted rule out. */
 export function encodeFrame(header: object, payload: Uint8Array = empty): Uint8Array {
   const head = encoder.encode(JSON.stringify(header));
-  const length = headerLengthBytes + head.length + payload.length;
+  const start = roomBefore(head.length);
+  const bytes = new Uint8Array(start + payload.length + trailerBytes);
+  bytes.set(payload, start);
+  return put(bytes, head, { start, end: start + payload.length });
+}
+
+/**
+ * Writes the frame around a payload that lies in `bytes` from `start` to `end`, without copying it.
+ * There is `roomBefore` the header in front of it, and one byte behind it.
+ */
+export function encodeAround(
+  bytes: Uint8Array,
+  place: { start: number; end: number },
+  header: object,
+): Uint8Array {
+  return put(bytes, encoder.encode(JSON.stringify(header)), place);
+}
+
+function put(
+  bytes: Uint8Array,
+  head: Uint8Array,
+  { start, end }: { start: number; end: number },
+): Uint8Array {
+  const length = besideBytes + head.length + end - start;
   if (length > messageBytesMax)
     throw new Fault("invalid", `a guest message of ${length} bytes is too long`, {
       code: "message_too_long",
     });
-  const bytes = new Uint8Array(lengthBytes + length);
-  const view = new DataView(bytes.buffer);
-  view.setUint32(0, length);
-  view.setUint32(lengthBytes, head.length);
-  bytes.set(head, lengthBytes + headerLengthBytes);
-  bytes.set(payload, lengthBytes + headerLengthBytes + head.length);
-  return bytes;
+  const at = start - roomBefore(head.length);
+  const view = viewOf(bytes);
+  view.setUint32(at, length);
+  view.setUint32(at + lengthBytes, head.length);
+  bytes.set(head, at + lengthBytes + headerLengthBytes);
+  bytes[end] = trailer;
+  return bytes.subarray(at, end + trailerBytes);
 }
 
 const encoder = new TextEncoder();
@@ -61,72 +90,50 @@ export class FrameReader {
     this.#held = 0;
   }
 
-  /** The next whole frame, if it is there. @throws Fault `unavailable` when the bytes make no sense. */
+  /**
+   * The next whole frame, if it is there; it lies in the bytes that were pushed.
+   * @throws Fault `unavailable` when the bytes make no sense; none after them do.
+   */
   next(): Frame | undefined {
     if (this.#held < lengthBytes) return undefined;
     const length = viewOf(this.#peek(lengthBytes)).getUint32(0);
-    if (length < headerLengthBytes || length > messageBytesMax)
-      throw new Fault("unavailable", `a guest message claims ${length} bytes`, {
-        code: "guest_protocol",
-      });
+    if (length < besideBytes || length > messageBytesMax)
+      throw nonsense(`a message claims ${length} bytes`);
     if (this.#held < lengthBytes + length) return undefined;
     const bytes = this.#take(lengthBytes + length).subarray(lengthBytes);
     const headerLength = viewOf(bytes).getUint32(0);
-    if (headerLengthBytes + headerLength > length)
-      throw new Fault("unavailable", "a guest message's header is longer than the message", {
-        code: "guest_protocol",
-      });
-    const end = headerLengthBytes + headerLength;
-    return { header: bytes.subarray(headerLengthBytes, end), payload: bytes.subarray(end) };
+    if (besideBytes + headerLength > length)
+      throw nonsense("a message's header is longer than the message");
+    if (bytes[length - trailerBytes] !== trailer) throw nonsense("a message has no end");
+    const middle = headerLengthBytes + headerLength;
+    return {
+      header: bytes.subarray(headerLengthBytes, middle),
+      payload: bytes.subarray(middle, length - trailerBytes),
+    };
   }
 
   #peek(count: number): Uint8Array {
-    const first = this.#chunks[0];
-    if (first !== undefined && first.length >= count) return first.subarray(0, count);
-    this.#chunks = [concat(this.#chunks)];
+    this.#gather(count);
     return (this.#chunks[0] ?? empty).subarray(0, count);
   }
 
   #take(count: number): Uint8Array {
-    let first = this.#chunks[0] ?? empty;
-    if (first.length < count) {
-      first = concat(this.#chunks);
-      this.#chunks = [first];
-    }
+    this.#gather(count);
+    const first = this.#chunks[0] ?? empty;
     if (first.length === count) this.#chunks.shift();
     else this.#chunks[0] = first.subarray(count);
     this.#held -= count;
     return first.subarray(0, count);
   }
-}
 
-/**
- * Looks for the mark in a stream of bytes, across any cuts. What came before it is not part of any
- * frame once the mark is found.
- */
-export class MarkFinder {
-  #tail: Uint8Array = empty;
-
-  /** The bytes after mark and nonce, if both are there now; the nonce with them. */
-  find(bytes: Uint8Array): { nonce: Uint8Array; rest: Uint8Array } | undefined {
-    const all = this.#tail.length === 0 ? bytes : concat([this.#tail, bytes]);
-    const at = indexOfMark(all);
-    const need = mark.length + nonceBytes;
-    if (at >= 0 && all.length >= at + need) {
-      this.#tail = empty;
-      return { nonce: all.slice(at + mark.length, at + need), rest: all.subarray(at + need) };
-    }
-    this.#tail = at >= 0 ? all.slice(at) : all.slice(Math.max(0, all.length - mark.length + 1));
-    return undefined;
+  /** The first `count` bytes in one piece. */
+  #gather(count: number): void {
+    if ((this.#chunks[0]?.length ?? 0) < count) this.#chunks = [concat(this.#chunks)];
   }
 }
 
-export function indexOfMark(bytes: Uint8Array): number {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).indexOf(mark);
-}
-
-export function concat(chunks: readonly Uint8Array[]): Uint8Array {
-  return chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks as Uint8Array[]);
+function nonsense(why: string): Fault {
+  return new Fault("unavailable", `guest channel: ${why}`, { code: "guest_protocol" });
 }
 
 function viewOf(bytes: Uint8Array): DataView {

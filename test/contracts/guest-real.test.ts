@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildRunner } from "../../scripts/build-runner.ts";
@@ -28,10 +28,31 @@ async function begin(): Promise<GuestFixture> {
     end: async () => {
       part.kill("SIGKILL");
       await part.exited;
-      Bun.spawnSync(["pkill", "-KILL", "-f", directory]);
+      endCommands(join(directory, "commands"));
       rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** Runners and programs that a test left behind, by the numbers they wrote down. */
+function endCommands(commands: string): void {
+  for (const id of existsSync(commands) ? readdirSync(commands) : [])
+    for (const [name, sign] of [
+      ["claim", 1],
+      ["started", -1],
+    ] as const) {
+      const path = join(commands, id, name);
+      const pid = existsSync(path) ? Number.parseInt(readFileSync(path, "utf8"), 10) : 0;
+      if (pid > 1 && existsSync(`/proc/${pid}`)) killQuietly(sign * pid);
+    }
+}
+
+function killQuietly(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch (error) {
+    expect((error as NodeJS.ErrnoException).code).toBe("ESRCH");
+  }
 }
 
 async function startPart(directory: string, socketPath: string, runnerPath: string) {

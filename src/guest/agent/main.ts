@@ -1,13 +1,21 @@
 /** `holdfast guest`: the guest part in a real VM. Loads nothing that it does not need. */
 import { spawnSync } from "node:child_process";
-import { closeSync, createReadStream, mkdirSync, openSync, readFileSync } from "node:fs";
+import {
+  createReadStream,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
-import { prepareCgroups } from "./cgroups.ts";
+import { Cgroups, prepareCgroups } from "./cgroups.ts";
 import { GuestPart } from "./part.ts";
 import { DevicePort, findDevice, SocketPort } from "./port.ts";
 
 const portName = "holdfast.guest";
 const clockSlackMs = 500;
+const powerOffPatienceMs = 60_000;
 
 export interface GuestMainOptions {
   runDirectory?: string;
@@ -16,22 +24,23 @@ export interface GuestMainOptions {
   socketPath?: string;
   bootId?: string;
   version: string;
+  commandsMax?: number;
 }
 
 export async function runGuestPart(options: GuestMainOptions): Promise<never> {
-  const { runDirectory = "/run/holdfast", socketPath, version } = options;
+  const { runDirectory = "/run/holdfast", socketPath, version, commandsMax } = options;
   mkdirSync(runDirectory, { recursive: true });
-  const bootId = options.bootId ?? readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
   const part = new GuestPart({
     port:
       socketPath === undefined ? new DevicePort(await waitForDevice()) : new SocketPort(socketPath),
     runDirectory,
     runnerPath: options.runnerPath ?? "/run/holdfast/tools/bin/holdfast-run",
-    bootId,
+    bootId: options.bootId ?? readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim(),
     version,
-    cgroups: socketPath === undefined ? prepareCgroups() : undefined,
+    cgroups: socketPath === undefined ? prepareCgroups() : new Cgroups(undefined),
     powerOff: socketPath === undefined ? powerOff : () => process.exit(0),
     setClock: socketPath === undefined ? setClock : () => {},
+    ...(commandsMax === undefined ? {} : { commandsMax }),
   });
   listenForWakes(join(runDirectory, "wake"), (id) => part.wake(id));
   return part.run();
@@ -47,19 +56,23 @@ async function waitForDevice(): Promise<string> {
 
 /** Opened for writing, too, so that it never ends when the last runner closes it. */
 function listenForWakes(path: string, wake: (id: string) => void): void {
-  spawnSync("mkfifo", ["-m", "600", path]);
-  const fd = openSync(path, "r+");
+  if (!existsSync(path)) spawnSync("mkfifo", ["-m", "600", path]);
   let tail = "";
-  createReadStream(path, { fd, encoding: "utf8" }).on("data", (text) => {
+  createReadStream(path, { fd: openSync(path, "r+"), encoding: "utf8" }).on("data", (text) => {
     const lines = (tail + text).split("\n");
     tail = lines.pop() ?? "";
     for (const id of new Set(lines)) wake(id);
   });
-  process.on("exit", () => closeSync(fd));
 }
 
+/** By systemd; where that does not answer, by the kernel itself. */
 function powerOff(): void {
-  spawnSync("systemctl", ["poweroff", "--no-block"], { stdio: "ignore" });
+  spawnSync("sync", { stdio: "ignore" });
+  const { status } = spawnSync("systemctl", ["poweroff", "--no-block"], { stdio: "ignore" });
+  setTimeout(
+    () => writeFileSync("/proc/sysrq-trigger", "o"),
+    status === 0 ? powerOffPatienceMs : 0,
+  );
 }
 
 function setClock(hostTimeMs: number): void {

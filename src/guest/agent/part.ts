@@ -2,10 +2,10 @@
  * The guest part: holds commands, says what became of them, and does what the host asks. Killed at
  * any moment it goes on from the files; it never starts a command whose directory is claimed.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isId } from "../../core/ids.ts";
-import { encodeFrame, FrameReader, MarkFinder, mark } from "../frames.ts";
+import { encodeFrame } from "../frames.ts";
 import {
   type GuestMessage,
   type HostMessage,
@@ -13,11 +13,14 @@ import {
   outputWindowBytes,
   protocolVersion,
 } from "../guest.ts";
-import { removeCgroup } from "./cgroups.ts";
+import type { Cgroups } from "./cgroups.ts";
 import { Held } from "./held.ts";
+import { Link, type Speaker } from "./link.ts";
 import type { Port } from "./port.ts";
-import { isRunner, spawnRunner, writeSpec } from "./runner.ts";
-import { signalGroup } from "./signals.ts";
+import { isMalformed, spawnRunner, writeSpec } from "./runner.ts";
+import { endCommands } from "./shutdown.ts";
+import { signalCommand } from "./signals.ts";
+import { makeScratch } from "./spool.ts";
 
 export interface PartOptions {
   port: Port;
@@ -27,31 +30,34 @@ export interface PartOptions {
   runnerPath: string;
   bootId: string;
   version: string;
-  /** Where commands get a cgroup each; undefined = none. */
-  cgroups: string | undefined;
+  cgroups: Cgroups;
   powerOff: () => void;
   setClock: (hostTimeMs: number) => void;
+  /** Commands held at once, running or not yet forgotten. */
+  commandsMax?: number;
 }
 
-const commandsMax = 4096;
-const lookPeriodMs = 2_000;
-/** How long the host may take to have recorded the ends, when everything is to end. */
-const settleMs = 5_000;
+type SignalMessage = Extract<HostMessage, { type: "signal" }>;
+type StdinMessage = Extract<HostMessage, { type: "stdin" }>;
 
-export class GuestPart {
+const lookPeriodMs = 2_000;
+const commandsMaxDefault = 4096;
+
+export class GuestPart implements Speaker {
   readonly #options: PartOptions;
+  readonly #link: Link;
   readonly #held = new Map<string, Held>();
-  readonly #reader = new FrameReader();
-  readonly #finder = new MarkFinder();
-  #queue: Uint8Array[] = [];
-  #connected = false;
+  /** Those that may have output to send, in turns. */
+  #turns: Held[] = [];
+  readonly #scratch = makeScratch();
+  #greeted = false;
   #poweringOff = false;
-  #session = 0;
-  #turn = 0;
-  #wakeSender: () => void = () => {};
 
   constructor(options: PartOptions) {
     this.#options = options;
+    this.#link = new Link(options.port, this);
+    // A predecessor's host waits for the rest of what that one said.
+    if (existsSync(this.#commandsDirectory)) this.#link.hangUp();
     mkdirSync(this.#commandsDirectory, { recursive: true });
     for (const id of readdirSync(this.#commandsDirectory)) this.#hold(id);
   }
@@ -61,10 +67,9 @@ export class GuestPart {
   }
 
   /** For ever. */
-  async run(): Promise<never> {
-    this.#options.port.listen((bytes) => this.#take(bytes));
-    setInterval(() => this.#lookAtRunners(), lookPeriodMs);
-    while (true) await this.#sendNext();
+  run(): Promise<never> {
+    setInterval(() => this.#look(), lookPeriodMs);
+    return this.#link.run();
   }
 
   /** A runner says that something happened to its command. */
@@ -73,29 +78,11 @@ export class GuestPart {
     if (held) this.#report(held);
   }
 
-  /** A mark begins a connection afresh, wherever it stands. */
-  #take(bytes: Uint8Array): void {
-    const found = this.#finder.find(bytes);
-    if (found) {
-      this.#session++;
-      this.#connected = false;
-      this.#reader.reset();
-      this.#queue = [Buffer.concat([mark, found.nonce])];
-      this.#wakeSender();
-      return this.#take(found.rest);
-    }
-    this.#reader.push(bytes);
-    try {
-      for (let frame = this.#reader.next(); frame; frame = this.#reader.next())
-        this.#hear(JSON.parse(new TextDecoder().decode(frame.header)), frame.payload);
-    } catch (error) {
-      // What a connection that broke off left behind; the next mark puts it right.
-      process.stderr.write(`holdfast: dropped what made no sense: ${error}\n`);
-      this.#reader.reset();
-    }
+  begin(): void {
+    this.#greeted = false;
   }
 
-  #hear(message: HostMessage, payload: Uint8Array): void {
+  hear(message: HostMessage, payload: Uint8Array): void {
     switch (message.type) {
       case "hello":
         return this.#greet(message.host_time_ms);
@@ -106,54 +93,80 @@ export class GuestPart {
       case "signal":
         return this.#signal(message);
       case "ack":
-        this.#held.get(message.command_id)?.acknowledge(message.offset);
-        return this.#wakeSender();
+        return this.#acknowledge(message.command_id, message.offset);
       case "forget":
         return this.#forget(message.command_id);
       case "power_off":
         return this.#powerOff(message.grace_ms);
       case "ping":
-        return this.#say({ type: "pong", id: message.id, time_ms: Date.now() });
+        return this.#link.say({ type: "pong", id: message.id, time_ms: Date.now() });
     }
+  }
+
+  /** One piece of the next command that has one: a flood of one does not silence the rest. */
+  next(): Uint8Array | undefined {
+    for (let held = this.#turns.shift(); held; held = this.#turns.shift()) {
+      held.queued = false;
+      const bytes = this.#outputOf(held);
+      if (bytes) {
+        this.#queue(held);
+        return bytes;
+      }
+    }
+    return undefined;
   }
 
   #greet(hostTimeMs: number): void {
     this.#options.setClock(hostTimeMs);
     const { bootId: guest_boot_id, version } = this.#options;
     const uptime_ms = Math.round(Number(readFileSync("/proc/uptime", "utf8").split(" ")[0]) * 1000);
-    this.#say({ type: "hello", protocol: protocolVersion, guest_boot_id, version, uptime_ms });
-    this.#connected = true;
+    const hello = { protocol: protocolVersion, guest_boot_id, version, uptime_ms };
+    this.#link.say({ type: "hello", ...hello });
+    this.#greeted = true;
     for (const held of this.#held.values()) {
       held.rewind();
       this.#report(held);
     }
-    this.#say({ type: "ready" });
+    this.#link.say({ type: "ready" });
   }
 
   #launch(message: LaunchMessage): void {
-    const { command_id: id } = message;
+    const { command_id } = message;
     const refuse = (reason: "wrong_boot" | "malformed" | "powering_off"): void =>
-      this.#say({ type: "launch_refused", command_id: id, reason });
-    if (!isId("command", id)) return refuse("malformed");
+      this.#link.say({ type: "launch_refused", command_id, reason });
+    if (!isId("command", command_id) || isMalformed(message)) return refuse("malformed");
     if (message.guest_boot_id !== this.#options.bootId) return refuse("wrong_boot");
-    const known = this.#held.get(id);
-    if (known?.isClaimed) {
-      known.saidStarted = false;
-      known.saidEnded = false;
-      return this.#report(known);
+    const known = this.#held.get(command_id);
+    if (known?.isClaimed || known?.hasEnded) return this.#repeat(known);
+    if (this.#poweringOff) return refuse("powering_off");
+    if (this.#held.size >= (this.#options.commandsMax ?? commandsMaxDefault))
+      return this.#link.say(unlaunched(command_id, "too many commands are held"));
+    this.#start(message);
+  }
+
+  /** It has been launched already: says what is known of it once more. */
+  #repeat(held: Held): void {
+    held.saidStarted = false;
+    held.saidEnded = false;
+    this.#report(held);
+  }
+
+  #start(message: LaunchMessage): void {
+    const { command_id: id } = message;
+    const { runDirectory, runnerPath, cgroups } = this.#options;
+    try {
+      const held = this.#held.get(id) ?? this.#hold(id);
+      const wake = join(runDirectory, "wake");
+      writeSpec(held.directory, { message, cgroup: cgroups.pathOf(id), wake });
+      spawnRunner(runnerPath, held.directory);
+    } catch (error) {
+      const held = this.#held.get(id);
+      if (held?.isClaimed) return;
+      // The runner comes last, and one that finds no directory runs nothing.
+      held?.remove();
+      this.#held.delete(id);
+      this.#link.say(unlaunched(id, String(error)));
     }
-    if (this.#poweringOff || this.#held.size >= commandsMax) return refuse("powering_off");
-    const held = known ?? this.#hold(id);
-    writeSpec(held.directory, { message, cgroup: this.#cgroupOf(id), wake: this.#wakePath });
-    spawnRunner(this.#options.runnerPath, held.directory);
-  }
-
-  get #wakePath(): string {
-    return join(this.#options.runDirectory, "wake");
-  }
-
-  #cgroupOf(id: string): string {
-    return this.#options.cgroups === undefined ? "" : join(this.#options.cgroups, id);
   }
 
   #hold(id: string): Held {
@@ -164,33 +177,46 @@ export class GuestPart {
     return held;
   }
 
-  #takeStdin(message: Extract<HostMessage, { type: "stdin" }>, payload: Uint8Array): void {
-    const held = this.#held.get(message.command_id);
+  #acknowledge(id: string, offset: number): void {
+    const held = this.#held.get(id);
     if (!held) return;
-    held.takeStdin(message.offset, payload, message.eof);
+    held.spool.acknowledge(offset);
+    this.#queue(held);
+  }
+
+  #takeStdin({ command_id, offset, eof }: StdinMessage, payload: Uint8Array): void {
+    const held = this.#held.get(command_id);
+    if (!held) return;
+    held.takeStdin(offset, payload, eof);
     const runner = held.runnerPid();
-    if (runner !== undefined && isRunner(runner, held.id)) process.kill(runner, "SIGUSR1");
+    if (runner !== undefined) process.kill(runner, "SIGUSR1");
     held.owesStdin = true;
     this.#report(held);
   }
 
-  #signal(message: Extract<HostMessage, { type: "signal" }>): void {
-    const { command_id, request_id, signal } = message;
-    const held = this.#held.get(command_id);
-    const delivered = held !== undefined && !held.hasEnded && this.#deliver(held, signal);
-    this.#say({ type: "signal_done", command_id, request_id, delivered });
+  #signal(message: SignalMessage): void {
+    const held = this.#held.get(message.command_id);
+    const known = held ? held.signalResult(message.request_id) : false;
+    if (known !== undefined) return this.#answer(message, known);
+    held?.waitingSignals.push(message);
+    if (held) this.#report(held);
   }
 
-  #deliver(held: Held, signal: Extract<HostMessage, { type: "signal" }>["signal"]): boolean {
+  #answer({ command_id, request_id }: SignalMessage, delivered: boolean): void {
+    this.#link.say({ type: "signal_done", command_id, request_id, delivered });
+  }
+
+  /** Signals wait until the program runs: asked for early is not asked for in vain. */
+  #deliver(held: Held): void {
     const started = held.started();
-    if (!started) return false;
-    held.recordSignal(signal);
-    const killFile = join(this.#cgroupOf(held.id), "cgroup.kill");
-    if (signal === "KILL" && killFile !== "cgroup.kill" && existsSync(killFile)) {
-      writeFileSync(killFile, "1");
-      return true;
+    if (!started && !held.hasEnded) return;
+    for (const message of held.waitingSignals.splice(0)) {
+      const cgroup = this.#options.cgroups.pathOf(held.id);
+      const alive = started !== undefined && !held.hasEnded;
+      const delivered = alive && signalCommand(started.pid, cgroup, message.signal);
+      held.recordSignal(message, delivered);
+      this.#answer(message, delivered);
     }
-    return signalGroup(started.pid, signal);
   }
 
   #forget(id: string): void {
@@ -198,93 +224,72 @@ export class GuestPart {
     if (!held?.hasEnded) return;
     held.remove();
     this.#held.delete(id);
-    if (this.#options.cgroups !== undefined) removeCgroup(this.#cgroupOf(id));
-    this.#wakeSender();
+    this.#turns = this.#turns.filter((each) => each !== held);
+    this.#options.cgroups.remove(id);
   }
 
   #powerOff(graceMs: number): void {
-    this.#say({ type: "powering_off" });
+    this.#link.say({ type: "powering_off" });
     if (this.#poweringOff) return;
     this.#poweringOff = true;
-    void this.#endAll(graceMs);
+    const { cgroups, powerOff } = this.#options;
+    void endCommands({ held: this.#held, cgroups, graceMs }).then(powerOff);
   }
 
-  async #endAll(graceMs: number): Promise<void> {
-    const running = (): Held[] => [...this.#held.values()].filter((held) => !held.hasEnded);
-    for (const held of running()) this.#deliver(held, "TERM");
-    await waitUntil(graceMs, () => running().length === 0);
-    for (const held of running()) this.#deliver(held, "KILL");
-    // What the host has on record it tells us to forget; a host that is away is not waited for long.
-    await waitUntil(settleMs, () => this.#held.size === 0);
-    this.#options.powerOff();
-  }
-
-  /** Says what is known and was not said on this connection. */
+  /** Says what is known and was not said in this conversation. */
   #report(held: Held): void {
-    if (!this.#connected) return;
+    if (!this.#greeted) return;
     const { id: command_id } = held;
     const started = held.saidStarted ? undefined : held.started();
     if (started) {
       held.saidStarted = true;
-      this.#say({ type: "started", command_id, pid: started.pid, at_ms: started.atMs });
+      this.#link.say({ type: "started", command_id, pid: started.pid, at_ms: started.atMs });
     }
+    if (held.waitingSignals.length > 0) this.#deliver(held);
     if (held.owesStdin && !held.stdinFull) {
       held.owesStdin = false;
       const { stdinTaken: offset, stdinClosed: closed } = held;
-      this.#say({ type: "stdin_taken", command_id, offset, closed });
+      this.#link.say({ type: "stdin_taken", command_id, offset, closed });
     }
-    this.#wakeSender();
+    this.#queue(held);
   }
 
-  /** A claim without a living runner and without an end will never get one. */
-  #lookAtRunners(): void {
+  /** In case a wake was lost; and a runner that was killed says nothing. */
+  #look(): void {
     for (const held of this.#held.values()) {
-      const runner = held.runnerPid();
-      if (runner !== undefined && !isRunner(runner, held.id) && !held.hasEnded) held.writeLostEnd();
-      this.#report(held);
+      held.noteLostRunner();
+      if (!held.saidEnded) this.#report(held);
     }
+    this.#options.cgroups.sweep((id) => this.#held.has(id));
   }
 
-  #say(message: GuestMessage): void {
-    this.#queue.push(encodeFrame(message));
-    this.#wakeSender();
-  }
-
-  async #sendNext(): Promise<void> {
-    const session = this.#session;
-    const bytes = this.#queue.shift() ?? (this.#connected ? this.#nextOutput() : undefined);
-    if (bytes) return this.#options.port.write(bytes);
-    await new Promise<void>((resolve) => {
-      this.#wakeSender = resolve;
-      if (this.#queue.length > 0 || session !== this.#session) resolve();
-    });
-  }
-
-  /** One piece of the next command that has one, so that a flood of one does not silence the rest. */
-  #nextOutput(): Uint8Array | undefined {
-    const all = [...this.#held.values()];
-    for (let tries = 0; tries < all.length; tries++) {
-      const held = all[this.#turn++ % all.length] as Held;
-      const bytes = this.#outputOf(held);
-      if (bytes) return bytes;
-    }
-    return undefined;
+  #queue(held: Held): void {
+    if (!this.#greeted || held.queued || held.saidEnded) return;
+    held.queued = true;
+    this.#turns.push(held);
+    this.#link.wake();
   }
 
   #outputOf(held: Held): Uint8Array | undefined {
-    if (held.sent - held.acked >= outputWindowBytes) return undefined;
+    if (held.spool.unacknowledgedBytes >= outputWindowBytes) return undefined;
     // Looked at before the spool: output that came in between is then found there.
-    const ended = held.saidEnded ? undefined : held.ended();
-    const piece = held.takePiece();
+    const ended = held.ended();
+    const piece = held.spool.take(this.#scratch);
     if (piece) return piece;
-    if (!ended || held.sent < ended.output_bytes) return undefined;
+    if (!ended || held.spool.sent < ended.output_bytes) return undefined;
     held.saidEnded = true;
-    this.#report(held);
     return encodeFrame(ended);
   }
 }
 
-async function waitUntil(ms: number, look: () => boolean): Promise<void> {
-  const end = performance.now() + ms;
-  while (!look() && performance.now() < end) await Bun.sleep(50);
+function unlaunched(command_id: string, detail: string): GuestMessage {
+  return {
+    type: "ended",
+    command_id,
+    end: { kind: "launch_failed", reason: "no_resources", detail: detail.slice(0, 200) },
+    usage: { cpu_ms: 0, memory_peak_bytes: null, oom_kills: 0 },
+    at_ms: Date.now(),
+    output_bytes: 0,
+    signalled: null,
+  };
 }

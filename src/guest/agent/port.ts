@@ -9,7 +9,10 @@ import { promisify } from "node:util";
 export interface Port {
   /** Gives bytes as they come, for ever. */
   listen(take: (bytes: Uint8Array) => void): void;
-  /** Returns once the bytes are handed over. What a host that left did not read is lost. */
+  /**
+   * Returns once the bytes are handed over and may change. What a host that left did not read is
+   * lost.
+   */
   write(bytes: Uint8Array): Promise<void>;
 }
 
@@ -97,6 +100,7 @@ export class SocketPort implements Port {
       socket.on("data", (bytes: Buffer) => {
         if (socket === this.#socket) take(new Uint8Array(bytes));
       });
+      // A host that is gone in mid-message is nothing special: another one comes.
       socket.on("error", () => socket.destroy());
     }).listen(this.#path);
   }
@@ -104,7 +108,7 @@ export class SocketPort implements Port {
   async write(bytes: Uint8Array): Promise<void> {
     const socket = this.#socket;
     if (!socket || socket.destroyed) return Bun.sleep(absentMs);
-    if (socket.write(bytes)) return;
+    if (socket.write(bytes.slice())) return;
     await new Promise<void>((resolve) => {
       const go = (): void => {
         socket.off("drain", go).off("close", go);

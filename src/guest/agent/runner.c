@@ -9,7 +9,8 @@
  * Stdin comes from DIR/stdin, to which the guest part appends, and ends with DIR/stdin.eof; SIGUSR1
  * says that there is more. What was passed on is punched out, so that the file stays small.
  * Writes DIR/claim, DIR/started ("PID MS"), DIR/spool/OFFSET (16 hex digits: the bytes of output before
- * it; frames: stream u8, time ms u64, length u32, little-endian, then bytes), DIR/ended (one line of NAME=VALUE words).
+ * it; frames: stream u8, time ms u64, length u32, little-endian, then bytes), DIR/ended (one line of
+ * NAME=VALUE words, written after the last byte of output).
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -25,13 +26,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { SEGMENT_MAX = 1 << 20, SEGMENTS_MAX = 8, PIECE_MAX = 1 << 18, KILL_AFTER_MS = 5000, WAKE_MS = 5, DRAIN_MAX = 4096 };
+enum { SEGMENT_MAX = 1 << 20, SEGMENTS_MAX = 8, PIECE_MAX = 1 << 18, KILL_AFTER_MS = 5000, WAKE_MS = 5, HEAD = 13 };
 
 static char *cgroup, *wake, *user, *cwd;
 static long timeout_ms;
@@ -43,6 +46,9 @@ static off_t stdin_passed;
 static int64_t woken_at;
 static int segment = -1;
 static off_t segment_size;
+/* One frame that waits to be stored; while it does, no pipe is read. */
+static unsigned char piece[HEAD + PIECE_MAX];
+static size_t piece_length;
 
 static int64_t now_ms(clockid_t clock) {
   struct timespec t;
@@ -212,7 +218,12 @@ static void run_program(int report, int in, int out, int err) {
   for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
   sigprocmask(SIG_SETMASK, &none, NULL);
   setsid();
-  if (*cgroup && write_number(cgroup, "cgroup.procs", "0") < 0) errno = 0;
+  write_number("/proc/self", "oom_score_adj", "0");
+  /* The guest part's own limit is far higher than what programs expect. */
+  struct rlimit files;
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur > 1024)
+    files.rlim_cur = 1024, setrlimit(RLIMIT_NOFILE, &files);
+  if (*cgroup) write_number(cgroup, "cgroup.procs", "0");
   become_user(report);
   if (chdir(*cwd ? cwd : home) < 0) {
     if (*cwd || chdir("/") < 0) fail(report, "bad_cwd");
@@ -238,42 +249,47 @@ static int segments_waiting(void) {
   return count;
 }
 
-static void open_segment(void) {
+/* Whether there is an open segment with room for the piece. */
+static int find_room(void) {
   char name[32];
-  if (segment >= 0) close(segment);
-  segment = -1;
+  if (segment >= 0 && segment_size + piece_length <= SEGMENT_MAX) return 1;
+  if (segment >= 0 && segment_size == 0) return 1;
   /* The program waits on its full pipe until the host has taken some. */
-  while (segments_waiting() >= SEGMENTS_MAX) nap(5);
+  if (segments_waiting() >= SEGMENTS_MAX) return 0;
   snprintf(name, sizeof name, "spool/%016llx", (unsigned long long)output_bytes);
-  while ((segment = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) < 0) nap(50);
-  segment_size = 0;
+  int fd = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (fd < 0) return 0;
+  if (segment >= 0) close(segment);
+  segment = fd, segment_size = 0;
+  return 1;
 }
 
-static void put(const unsigned char *bytes, size_t length) {
-  off_t keep = segment_size;
-  while (length > 0) {
-    ssize_t n = write(segment, bytes, length);
-    if (n < 0) nap(50); /* no room: acknowledged segments will make some */
-    else bytes += n, length -= n, keep += n;
+/* The piece, whole or not at all: a part of it is cut off again. Returns whether it is stored. */
+static int store_piece(void) {
+  if (piece_length == 0) return 1;
+  if (!find_room()) return 0;
+  ssize_t written = write(segment, piece, piece_length);
+  if (written != (ssize_t)piece_length) {
+    if (written > 0 && ftruncate(segment, segment_size) < 0) segment_size += written;
+    return 0;
   }
-  segment_size = keep;
+  segment_size += piece_length;
+  output_bytes += piece_length - HEAD;
+  piece_length = 0;
+  return 1;
 }
 
-/* One read of one pipe; 0 = nothing there now, -1 = its end. */
-static int take(int fd, int stream, int keep) {
-  static unsigned char buffer[13 + PIECE_MAX];
-  ssize_t n = read(fd, buffer + 13, PIECE_MAX);
+/* One read of one pipe into the piece; 0 = nothing there now, -1 = its end. */
+static ssize_t read_piece(int fd, int stream, size_t most) {
+  ssize_t n = read(fd, piece + HEAD, most < PIECE_MAX ? most : PIECE_MAX);
   if (n < 0) return errno == EAGAIN || errno == EINTR ? 0 : -1;
   if (n == 0) return -1;
-  if (!keep) return 1;
-  if (segment < 0 || segment_size + n > SEGMENT_MAX) open_segment();
   int64_t at = now_ms(CLOCK_REALTIME);
   uint32_t length = n;
-  buffer[0] = stream;
-  memcpy(buffer + 1, &at, 8), memcpy(buffer + 9, &length, 4);
-  put(buffer, 13 + n);
-  output_bytes += n;
-  return 1;
+  piece[0] = stream;
+  memcpy(piece + 1, &at, 8), memcpy(piece + 9, &length, 4);
+  piece_length = HEAD + n;
+  return n;
 }
 
 static volatile sig_atomic_t child_ended;
@@ -306,8 +322,19 @@ static int pass_stdin(void) {
   return 0;
 }
 
+/* TERM to every process of the cgroup, not only to the program's own group. */
+static void signal_cgroup(int number) {
+  char path[PATH_MAX];
+  int pid;
+  snprintf(path, sizeof path, "%s/cgroup.procs", cgroup);
+  FILE *file = *cgroup ? fopen(path, "re") : NULL;
+  while (file && fscanf(file, "%d", &pid) == 1) kill(pid, number);
+  if (file) fclose(file);
+}
+
 static void end_all(pid_t pid, int number) {
-  if (number == SIGKILL && *cgroup && write_number(cgroup, "cgroup.kill", "1") == 0) return;
+  if (number != SIGKILL || !*cgroup || write_number(cgroup, "cgroup.kill", "1") < 0)
+    signal_cgroup(number);
   kill(-pid, number);
 }
 
@@ -316,12 +343,14 @@ static void write_end(const char *kind, int status, const struct rusage *use, co
   if (cpu < 0)
     cpu = (use->ru_utime.tv_sec + use->ru_stime.tv_sec) * 1000000LL + use->ru_utime.tv_usec +
           use->ru_stime.tv_usec;
-  long long peak = cgroup_number("memory.peak", NULL);
+  long long peak = cgroup_number("memory.peak", NULL), limit = cgroup_number("memory.max", NULL);
+  struct sysinfo machine;
+  if (limit < 0 && sysinfo(&machine) == 0) limit = (long long)machine.totalram * machine.mem_unit;
   if (peak < 0) peak = use->ru_maxrss * 1024LL;
   write_file("ended", "kind=%s exit=%d signal=%d cpu_ms=%lld peak=%lld limit=%lld oom=%lld output=%llu at=%lld %s\n",
              kind, WIFEXITED(status) ? WEXITSTATUS(status) : -1,
              WIFSIGNALED(status) ? WTERMSIG(status) : 0, cpu / 1000, peak,
-             cgroup_number("memory.max", NULL), cgroup_number("memory.events", "oom_kill"),
+             limit, cgroup_number("memory.events", "oom_kill"),
              (unsigned long long)output_bytes, (long long)now_ms(CLOCK_REALTIME), more);
   wake_guest_part();
 }
@@ -332,41 +361,74 @@ static void pipe_pair(int ends[2]) {
   fcntl(ends[0], F_SETPIPE_SZ, 1 << 18);
 }
 
-/* Reads until the program has ended and its pipes are empty for now. Returns its wait status. */
-static int attend(pid_t pid, int out, int err, struct rusage *use, int *timed_out) {
-  struct pollfd fds[3] = {{out, POLLIN, 0}, {err, POLLIN, 0}, {-1, POLLOUT, 0}};
-  int64_t end_at = timeout_ms > 0 ? now_ms(CLOCK_MONOTONIC) + timeout_ms : INT64_MAX;
-  int status = 0, ended = 0, unsaid = 0;
+struct run {
+  pid_t pid;
+  struct pollfd fds[3]; /* stdout, stderr, stdin */
+  int ended, status, timed_out, unsaid;
+  int64_t end_at; /* when its time is over; INT64_MAX = never */
+  size_t left[2]; /* once it has ended: what it had written that was not read yet */
+  long stuck_ms;  /* how long to wait before the next try to store */
+  struct rusage use;
+};
+
+static void read_pipes(struct run *run) {
+  for (int i = 0; i < 2 && store_piece(); i++) {
+    int *fd = &run->fds[i].fd;
+    if (*fd < 0 || (run->ended && run->left[i] == 0)) continue;
+    ssize_t n = read_piece(*fd, i + 1, run->ended ? run->left[i] : PIECE_MAX);
+    if (n < 0) *fd = -1;
+    if (run->ended) run->left[i] -= n > 0 ? (size_t)n : run->left[i];
+    if (n > 0) run->unsaid = 1;
+  }
+  int stored = store_piece();
+  run->stuck_ms = stored ? 0 : run->stuck_ms < 50 ? run->stuck_ms + 5 : 100;
+}
+
+/* What is in the pipes now is the program's; what its children write from here on is not. */
+static void note_end(struct run *run) {
+  run->ended = 1;
+  for (int i = 0; i < 2; i++) {
+    int count = 0;
+    if (run->fds[i].fd >= 0 && ioctl(run->fds[i].fd, FIONREAD, &count) == 0) run->left[i] = count;
+  }
+  if (run->timed_out) end_all(run->pid, SIGKILL);
+}
+
+static void enforce_time(struct run *run) {
+  if (run->ended || now_ms(CLOCK_MONOTONIC) < run->end_at) return;
+  end_all(run->pid, run->timed_out ? SIGKILL : SIGTERM);
+  run->end_at = now_ms(CLOCK_MONOTONIC) + KILL_AFTER_MS;
+  run->timed_out = 1;
+}
+
+/* Until there is something to do. SIGCHLD is let through only here: none is missed in between. */
+static void wait_for_more(struct run *run) {
+  struct pollfd fds[3];
+  int64_t wait = run->ended || run->end_at == INT64_MAX ? 3600000 : run->end_at - now_ms(CLOCK_MONOTONIC);
+  if (wait < 0) wait = 0;
+  if (run->unsaid && wait > WAKE_MS) wait = WAKE_MS;
+  if (run->stuck_ms && wait > run->stuck_ms) wait = run->stuck_ms;
+  memcpy(fds, run->fds, sizeof fds);
+  if (run->stuck_ms) fds[0].fd = fds[1].fd = -1;
+  struct timespec time = {wait / 1000, wait % 1000 * 1000000};
   sigset_t none;
   sigemptyset(&none);
-  while (!ended) {
-    int64_t left = end_at - now_ms(CLOCK_MONOTONIC);
-    if (left <= 0) {
-      end_all(pid, *timed_out ? SIGKILL : SIGTERM);
-      end_at = now_ms(CLOCK_MONOTONIC) + KILL_AFTER_MS;
-      *timed_out = 1;
-      continue;
+  if (!child_ended) ppoll(fds, 3, &time, &none);
+}
+
+/* Reads until the program has ended and what it wrote is stored. */
+static void attend(struct run *run) {
+  while (!run->ended || run->left[0] || run->left[1] || piece_length) {
+    if (!run->ended) run->fds[2].fd = pass_stdin() ? stdin_pipe : -1;
+    if (!run->ended || run->stuck_ms) wait_for_more(run);
+    if (!run->ended && child_ended) {
+      child_ended = 0;
+      if (wait4(run->pid, &run->status, WNOHANG, &run->use) == run->pid) note_end(run);
     }
-    if (unsaid && left > WAKE_MS) left = WAKE_MS;
-    struct timespec wait = {left / 1000, left % 1000 * 1000000};
-    fds[2].fd = pass_stdin() ? stdin_pipe : -1;
-    /* SIGCHLD is let through only here, so that none is missed between look and wait. */
-    if (!child_ended) ppoll(fds, 3, end_at == INT64_MAX && !unsaid ? NULL : &wait, &none);
-    if (child_ended && wait4(pid, &status, WNOHANG, use) == pid) ended = 1;
-    child_ended = 0;
-    for (int more = 1, rounds = 0; more; rounds++) {
-      more = 0;
-      for (int i = 0; i < 2; i++) {
-        if (fds[i].fd < 0) continue;
-        int got = take(fds[i].fd, i + 1, 1);
-        if (got < 0) fds[i].fd = -1;
-        /* Once ended, whatever is in the pipes is the program's; a child's flood is not awaited. */
-        if (got > 0) more = ended && rounds < DRAIN_MAX, unsaid = 1;
-      }
-    }
-    if (unsaid && now_ms(CLOCK_MONOTONIC) - woken_at >= WAKE_MS) wake_guest_part(), unsaid = 0;
+    enforce_time(run);
+    read_pipes(run);
+    if (run->unsaid && now_ms(CLOCK_MONOTONIC) - woken_at >= WAKE_MS) wake_guest_part(), run->unsaid = 0;
   }
-  return status;
 }
 
 /* Children left behind may go on writing: what they write after the end is not kept. */
@@ -375,7 +437,7 @@ static void outlive(int out, int err) {
   while (fds[0].fd >= 0 || fds[1].fd >= 0) {
     if (poll(fds, 2, -1) < 0) continue;
     for (int i = 0; i < 2; i++)
-      if (fds[i].fd >= 0 && fds[i].revents && take(fds[i].fd, i + 1, 0) < 0) fds[i].fd = -1;
+      if (fds[i].fd >= 0 && fds[i].revents && read_piece(fds[i].fd, 0, PIECE_MAX) < 0) fds[i].fd = -1;
   }
 }
 
@@ -388,45 +450,68 @@ static int open_stdin(void) {
   return ends[0];
 }
 
-int main(int argc, char **argv) {
-  if (argc != 2 || chdir(argv[1]) < 0) return 2;
-  /* Whoever creates this file runs the command; a second runner finds it and leaves. */
-  int claim = open("claim", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (claim < 0) return 0;
-  dprintf(claim, "%d\n", getpid());
-  parse_spec();
-  setsid();
-  signal(SIGPIPE, SIG_IGN);
+static void block_signals(void) {
   struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_NOCLDSTOP};
   sigset_t ours;
   sigemptyset(&ours);
   sigaddset(&ours, SIGCHLD), sigaddset(&ours, SIGUSR1);
   sigprocmask(SIG_BLOCK, &ours, NULL);
   sigaction(SIGCHLD, &act, NULL), sigaction(SIGUSR1, &act, NULL);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+static int report_failure(const char *reason, int error) {
+  struct rusage none = {0};
+  char more[256];
+  snprintf(more, sizeof more, "reason=%s detail=%s", reason, strerror(error));
+  for (char *at = strstr(more, "detail="); *at; at++)
+    if (*at == ' ') *at = '_';
+  write_end("launch_failed", 0, &none, more);
+  return 0;
+}
+
+static const char *kind_of(const struct run *run) {
+  int status = run->status;
+  if (run->timed_out) return "timed_out";
+  /* A shell tells of its child's end by 128 + 9. */
+  int killed = WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL : WEXITSTATUS(status) == 128 + SIGKILL;
+  if (killed && cgroup_number("memory.events", "oom_kill") > 0) return "oom";
+  return WIFSIGNALED(status) ? "signal" : "exited";
+}
+
+int main(int argc, char **argv) {
+  if (argc != 2 || chdir(argv[1]) < 0) return 2;
+  /* Before the claim, which tells our number: a signal may come as soon as it is known. */
+  block_signals();
+  setsid();
+  umask(022);
+  write_number("/proc/self", "oom_score_adj", "-900");
+  /* Whoever creates this file runs the command; a second runner finds it and leaves. */
+  int claim = open("claim", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (claim < 0) return 0;
+  dprintf(claim, "%d\n", getpid());
+  parse_spec();
   mkdir("spool", 0700);
-  int out[2], err[2], report[2], in;
+  int out[2], err[2], report[2];
   pipe_pair(out), pipe_pair(err);
   if (pipe2(report, O_CLOEXEC) < 0) return 1;
-  in = stdin_open ? open_stdin() : open("/dev/null", O_RDONLY | O_CLOEXEC);
-  struct rusage use = {0};
-  pid_t pid = fork();
-  if (pid == 0) run_program(report[1], in, out[1], err[1]);
+  int in = stdin_open ? open_stdin() : open("/dev/null", O_RDONLY | O_CLOEXEC);
+  struct run run = {.end_at = INT64_MAX, .fds = {{out[0], POLLIN, 0}, {err[0], POLLIN, 0}, {-1, POLLOUT, 0}}};
+  run.pid = fork();
+  if (run.pid == 0) run_program(report[1], in, out[1], err[1]);
+  if (run.pid < 0) return report_failure("no_resources", errno);
+  if (timeout_ms > 0) run.end_at = now_ms(CLOCK_MONOTONIC) + timeout_ms;
   close(in), close(out[1]), close(err[1]), close(report[1]);
   struct failure failure;
-  if (pid < 0 || read(report[0], &failure, sizeof failure) == sizeof failure) {
-    char more[128];
-    if (pid > 0) waitpid(pid, NULL, 0);
-    snprintf(more, sizeof more, "reason=%s errno=%d", pid < 0 ? "no_resources" : failure.reason, pid < 0 ? errno : failure.error);
-    write_end("launch_failed", 0, &use, more);
-    return 0;
+  if (read(report[0], &failure, sizeof failure) == sizeof failure) {
+    waitpid(run.pid, NULL, 0);
+    return report_failure(failure.reason, failure.error);
   }
   close(report[0]);
-  write_file("started", "%d %lld\n", pid, (long long)now_ms(CLOCK_REALTIME));
+  write_file("started", "%d %lld\n", run.pid, (long long)now_ms(CLOCK_REALTIME));
   wake_guest_part();
-  int timed_out = 0;
-  int status = attend(pid, out[0], err[0], &use, &timed_out);
-  int oom = cgroup_number("memory.events", "oom_kill") > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-  write_end(timed_out ? "timed_out" : oom ? "oom" : WIFSIGNALED(status) ? "signal" : "exited", status, &use, "");
+  attend(&run);
+  write_end(kind_of(&run), run.status, &run.use, "");
   outlive(out[0], err[0]);
   return 0;
 }

@@ -35,11 +35,18 @@ export function writeSpec(directory: string, { message, cgroup, wake }: Spec): v
   renameSync(`${path}.new`, path);
 }
 
+/** Whether a field would be cut at a NUL byte, or an argument is missing. */
+export function isMalformed({ argv, env, cwd, user }: LaunchMessage): boolean {
+  const fields = [...argv, ...Object.keys(env), ...Object.values(env), cwd ?? "", user];
+  return argv.length === 0 || fields.some((field) => field.includes("\0"));
+}
+
 export function spawnRunner(runnerPath: string, directory: string): void {
   const runner = Bun.spawn([runnerPath, directory], {
     stdio: ["ignore", "ignore", "ignore"],
     detached: true,
     cwd: "/",
+    env: {},
   });
   runner.unref();
 }

@@ -1,5 +1,7 @@
-/** Signal numbers by name, for Linux on x86-64 and arm64 (signal(7)). */
+/** Signals by name and number, for Linux on x86-64 and arm64 (signal(7)), and whom they reach. */
+import { existsSync, writeFileSync } from "node:fs";
 import { constants } from "node:os";
+import { join } from "node:path";
 
 const names = new Map(
   Object.entries(constants.signals).map(([name, number]) => [number, name.replace(/^SIG/, "")]),
@@ -9,8 +11,14 @@ export function signalName(number: number): string {
   return names.get(number) ?? `RT${number}`;
 }
 
-/** Whether there was somebody to signal. */
-export function signalGroup(pid: number, signal: string): boolean {
+/** KILL reaches everything in the cgroup, too. Returns whether there was somebody to signal. */
+export function signalCommand(pid: number, cgroup: string, signal: string): boolean {
+  const killFile = join(cgroup, "cgroup.kill");
+  if (signal === "KILL" && cgroup !== "" && existsSync(killFile)) writeFileSync(killFile, "1");
+  return signalGroup(pid, signal);
+}
+
+function signalGroup(pid: number, signal: string): boolean {
   try {
     process.kill(-pid, `SIG${signal}`);
     return true;
