@@ -139,6 +139,7 @@ class SocketChannel implements Channel {
         });
       }
     } catch (error) {
+      this.#reader.reset();
       this.close();
       throw error;
     }

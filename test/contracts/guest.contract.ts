@@ -1,7 +1,15 @@
 /** What any guest part and channel must do: run against the simulated one and the real one. */
 import { expect, test } from "bun:test";
 import { makeId } from "../../src/core/ids.ts";
-import type { Channel, GuestMessage, Guests, LaunchMessage } from "../../src/guest/guest.ts";
+import {
+  type Channel,
+  type GuestMessage,
+  type Guests,
+  type LaunchMessage,
+  messageBytesMax,
+  outputWindowBytes,
+} from "../../src/guest/guest.ts";
+import { mark } from "../../src/guest/sync.ts";
 import type { VmRef } from "../../src/vmm/vmm.ts";
 
 export interface GuestFixture {
@@ -17,6 +25,9 @@ export interface Programs {
   prints: (bytes: number) => string[];
   exits: (code: number) => string[];
   sleeps: (seconds: number) => string[];
+  /** Its stdin to its stdout. */
+  copies: () => string[];
+  ignoresTerm: () => string[];
   user: string;
 }
 
@@ -31,6 +42,8 @@ export class Listener {
   readonly ends = new Map<string, Extract<GuestMessage, { type: "ended" }>>();
   readonly seen: GuestMessage[] = [];
   bootId = "";
+  /** Whether output is acknowledged as it comes. */
+  acknowledges = true;
 
   constructor(channel: Channel, output?: Map<string, Buffer>) {
     this.channel = channel;
@@ -89,7 +102,8 @@ export class Listener {
     expect(offset).toBeLessThanOrEqual(before.length);
     const whole = Buffer.concat([before, payload.subarray(before.length - offset)]);
     this.output.set(command_id, whole);
-    await this.channel.send({ type: "ack", command_id, offset: whole.length });
+    if (this.acknowledges)
+      await this.channel.send({ type: "ack", command_id, offset: whole.length });
   }
 }
 
@@ -187,4 +201,83 @@ export function guestContract(
     expect((await after.ended(short)).output_bytes).toBe(200);
     expect((await after.ended(long)).end).toEqual({ kind: "exited", exit_code: 0 });
   });
+
+  withGuest(
+    "a signal right behind the launch is not lost, and never sent twice",
+    async (fixture) => {
+      const listener = await listen(fixture);
+      const id = newCommandId();
+      await listener.launch(id, programs.sleeps(600));
+      const signal = { type: "signal", command_id: id, request_id: "r1", signal: "TERM" } as const;
+      await listener.channel.send(signal);
+      const isDone = (message: GuestMessage) => message.type === "signal_done";
+      expect(await listener.until(isDone)).toMatchObject({ request_id: "r1", delivered: true });
+      expect((await listener.ended(id)).end).toMatchObject({ kind: "signal", signal: "TERM" });
+      await listener.channel.send(signal);
+      expect(await listener.until(isDone)).toMatchObject({ request_id: "r1", delivered: true });
+    },
+  );
+
+  withGuest("stdin arrives once and in order, whatever is sent again", async (fixture) => {
+    let listener = await listen(fixture);
+    const id = newCommandId();
+    // Holds what begins a conversation, and what begins to begin one.
+    const bytes = Buffer.concat([mark, Buffer.from("some text"), mark, mark.subarray(0, 5)]);
+    await listener.launch(id, programs.copies(), { stdin: true });
+    const send = (offset: number, end: number, eof = false) => {
+      const payload = bytes.subarray(offset, end);
+      return listener.channel.send({ type: "stdin", command_id: id, offset, eof, payload });
+    };
+    await send(0, 20);
+    await send(0, 20);
+    await send(10, 30);
+    await listener.until((message) => message.type === "stdin_taken" && message.offset === 30);
+    listener = await listen(fixture, listener.output);
+    await send(20, bytes.length, true);
+    const isWhole = (message: GuestMessage): boolean =>
+      message.type === "stdin_taken" && message.offset === bytes.length && message.closed;
+    await listener.until(isWhole);
+    expect((await listener.ended(id)).end).toEqual({ kind: "exited", exit_code: 0 });
+    expect(listener.output.get(id)).toEqual(bytes);
+  });
+
+  withGuest("no more output is in flight than agreed until it is acknowledged", async (fixture) => {
+    const listener = await listen(fixture);
+    const id = newCommandId();
+    await listener.launch(id, programs.prints(2 * outputWindowBytes));
+    listener.acknowledges = false;
+    await listener.until((message) => isOutputUpTo(message, outputWindowBytes));
+    await listener.channel.send({ type: "ping", id: 7 });
+    await listener.until((message) => message.type === "pong");
+    const inFlight = listener.output.get(id)?.length ?? 0;
+    expect(inFlight).toBeLessThan(outputWindowBytes + messageBytesMax);
+    listener.acknowledges = true;
+    await listener.channel.send({ type: "ack", command_id: id, offset: inFlight });
+    expect((await listener.ended(id)).output_bytes).toBe(2 * outputWindowBytes);
+  });
+
+  withGuest("a power-off ends all commands and reports their ends", async (fixture) => {
+    const listener = await listen(fixture);
+    const [willing, stubborn] = [newCommandId(), newCommandId()];
+    await listener.launch(willing, programs.sleeps(600));
+    await listener.launch(stubborn, programs.ignoresTerm());
+    for (let count = 0; count < 2; count++)
+      await listener.until((message) => message.type === "started");
+    await Bun.sleep(100);
+    await listener.channel.send({ type: "power_off", grace_ms: 300 });
+    await listener.until((message) => message.type === "powering_off");
+    expect(await listener.ended(willing)).toMatchObject({ signalled: "TERM" });
+    expect(await listener.ended(stubborn)).toMatchObject({
+      end: { kind: "signal", signal: "KILL" },
+      signalled: "TERM",
+    });
+    const late = newCommandId();
+    await listener.launch(late, programs.exits(0));
+    const refusal = await listener.until((message) => message.type === "launch_refused");
+    expect(refusal).toMatchObject({ command_id: late, reason: "powering_off" });
+  });
+}
+
+function isOutputUpTo(message: GuestMessage, bytes: number): boolean {
+  return message.type === "output" && message.offset + message.payload.length >= bytes;
 }
