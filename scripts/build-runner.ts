@@ -3,15 +3,16 @@ import { existsSync, mkdirSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 const root = join(import.meta.dir, "..");
-const source = join(root, "src/guest/agent/runner.c");
+const sources = ["runner.c", "bridge.c"].map((name) => join(root, "src/guest/agent", name));
 const target = join(root, "dist/holdfast-run");
 
 /** Returns its path. */
 export async function buildRunner(): Promise<string> {
-  if (existsSync(target) && statSync(target).mtimeMs > statSync(source).mtimeMs) return target;
+  const newest = Math.max(...sources.map((source) => statSync(source).mtimeMs));
+  if (existsSync(target) && statSync(target).mtimeMs > newest) return target;
   mkdirSync(join(root, "dist"), { recursive: true });
   const flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-static", "-s"];
-  const gcc = Bun.spawn(["gcc", ...flags, "-o", `${target}.${process.pid}`, source], {
+  const gcc = Bun.spawn(["gcc", ...flags, "-o", `${target}.${process.pid}`, ...sources], {
     stdio: ["ignore", "inherit", "inherit"],
   });
   if ((await gcc.exited) !== 0) throw new Error("gcc could not build the runner");

@@ -1,17 +1,10 @@
 /** `holdfast guest`: the guest part in a real VM. Loads nothing that it does not need. */
 import { spawnSync } from "node:child_process";
-import {
-  createReadStream,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  writeFileSync,
-} from "node:fs";
+import { constants, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Cgroups, prepareCgroups } from "./cgroups.ts";
 import { GuestPart } from "./part.ts";
-import { DevicePort, findDevice, SocketPort } from "./port.ts";
+import { findDevice, SocketPort } from "./port.ts";
 
 const portName = "holdfast.guest";
 const clockSlackMs = 500;
@@ -28,22 +21,37 @@ export interface GuestMainOptions {
 }
 
 export async function runGuestPart(options: GuestMainOptions): Promise<never> {
-  const { runDirectory = "/run/holdfast", socketPath, version, commandsMax } = options;
+  const { runDirectory = "/run/holdfast", version, commandsMax } = options;
+  const { runnerPath = "/run/holdfast/tools/bin/holdfast-run" } = options;
+  const inVm = options.socketPath === undefined;
   mkdirSync(runDirectory, { recursive: true });
+  const socketPath = options.socketPath ?? join(runDirectory, "port");
   const part = new GuestPart({
-    port:
-      socketPath === undefined ? new DevicePort(await waitForDevice()) : new SocketPort(socketPath),
+    port: new SocketPort(socketPath),
     runDirectory,
-    runnerPath: options.runnerPath ?? "/run/holdfast/tools/bin/holdfast-run",
+    runnerPath,
     bootId: options.bootId ?? readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim(),
     version,
-    cgroups: socketPath === undefined ? prepareCgroups() : new Cgroups(undefined),
-    powerOff: socketPath === undefined ? powerOff : () => process.exit(0),
-    setClock: socketPath === undefined ? setClock : () => {},
+    cgroups: inVm ? prepareCgroups() : new Cgroups(undefined),
+    powerOff: inVm ? powerOff : () => process.exit(0),
+    setClock: inVm ? setClock : () => {},
     ...(commandsMax === undefined ? {} : { commandsMax }),
   });
-  listenForWakes(join(runDirectory, "wake"), (id) => part.wake(id));
-  return part.run();
+  const wakes = listenForWakes(join(runDirectory, "wake"), (id) => part.wake(id));
+  const runs = part.run();
+  if (inVm) void bridgePort(runnerPath, socketPath);
+  await wakes;
+  return runs;
+}
+
+/** Without its bridge the guest part is deaf: it ends, and its unit starts it again. */
+async function bridgePort(runnerPath: string, socketPath: string): Promise<never> {
+  const device = await waitForDevice();
+  const bridge = Bun.spawn([runnerPath, "--bridge", device, socketPath], {
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  process.stderr.write(`holdfast guest: the bridge ended with ${await bridge.exited}\n`);
+  process.exit(1);
 }
 
 async function waitForDevice(): Promise<string> {
@@ -55,14 +63,16 @@ async function waitForDevice(): Promise<string> {
 }
 
 /** Opened for writing, too, so that it never ends when the last runner closes it. */
-function listenForWakes(path: string, wake: (id: string) => void): void {
+async function listenForWakes(path: string, wake: (id: string) => void): Promise<void> {
   if (!existsSync(path)) spawnSync("mkfifo", ["-m", "600", path]);
+  const fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
+  const decoder = new TextDecoder();
   let tail = "";
-  createReadStream(path, { fd: openSync(path, "r+"), encoding: "utf8" }).on("data", (text) => {
-    const lines = (tail + text).split("\n");
+  for await (const bytes of Bun.file(fd).stream()) {
+    const lines = (tail + decoder.decode(bytes)).split("\n");
     tail = lines.pop() ?? "";
     for (const id of new Set(lines)) wake(id);
-  });
+  }
 }
 
 /** By systemd; where that does not answer, by the kernel itself. */

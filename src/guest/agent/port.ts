@@ -1,10 +1,10 @@
 /**
- * The guest's end of the channel as bytes: a virtio-serial device, or a unix socket in tests. The
- * host comes and goes; the port stays.
+ * The guest's end of the channel as bytes: a unix socket, to which the bridge carries those of the
+ * virtio-serial port. The host comes and goes; the port stays. Never reads a device itself: that
+ * would hold a thread of the pool, and on one processor there are two.
  */
-import { closeSync, openSync, read, readdirSync, readFileSync, write } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
-import { promisify } from "node:util";
 
 export interface Port {
   /** Gives bytes as they come, for ever. */
@@ -16,75 +16,21 @@ export interface Port {
   write(bytes: Uint8Array): Promise<void>;
 }
 
-const readBytes = 64 * 1024;
-/** How soon we look again for a host where none is connected. */
+/** How soon we look again where nobody is connected. */
 const absentMs = 50;
-
-const readAsync = promisify(read);
-const writeAsync = promisify(write);
 
 /** The device of the port with this name, once the kernel has it. */
 export function findDevice(name: string): string | undefined {
   const root = "/sys/class/virtio-ports";
-  for (const port of listOf(root))
+  for (const port of existsSync(root) ? readdirSync(root) : [])
     if (readFileSync(`${root}/${port}/name`, "utf8").trim() === name) return `/dev/${port}`;
   return undefined;
 }
 
-function listOf(directory: string): string[] {
-  try {
-    return readdirSync(directory);
-  } catch {
-    return [];
-  }
-}
-
-export class DevicePort implements Port {
-  readonly #path: string;
-  #fd: number;
-
-  constructor(path: string) {
-    this.#path = path;
-    this.#fd = openSync(path, "r+");
-  }
-
-  listen(take: (bytes: Uint8Array) => void): void {
-    void this.#readForever(take);
-  }
-
-  async #readForever(take: (bytes: Uint8Array) => void): Promise<never> {
-    const buffer = new Uint8Array(readBytes);
-    while (true) {
-      // A read of nothing means that no host is connected.
-      const bytesRead = await readAsync(this.#fd, buffer, 0, readBytes, null).then(
-        (result) => result.bytesRead,
-        () => -1,
-      );
-      if (bytesRead > 0) take(buffer.slice(0, bytesRead));
-      else await Bun.sleep(absentMs);
-      if (bytesRead < 0) this.#reopen();
-    }
-  }
-
-  async write(bytes: Uint8Array): Promise<void> {
-    let at = 0;
-    while (at < bytes.length) {
-      const written = await writeAsync(this.#fd, bytes, at, bytes.length - at, null).then(
-        (result) => result.bytesWritten,
-        () => -1,
-      );
-      if (written < 0) return Bun.sleep(absentMs);
-      at += written;
-    }
-  }
-
-  #reopen(): void {
-    closeSync(this.#fd);
-    this.#fd = openSync(this.#path, "r+");
-  }
-}
-
-/** For tests without a VM: listens where the host connects. A newer connection replaces the older. */
+/**
+ * Listens for the bridge to the virtio-serial port, or for whatever else carries the host's bytes. A
+ * newer connection replaces the older.
+ */
 export class SocketPort implements Port {
   readonly #path: string;
   #socket: Socket | undefined;
@@ -94,6 +40,7 @@ export class SocketPort implements Port {
   }
 
   listen(take: (bytes: Uint8Array) => void): void {
+    rmSync(this.#path, { force: true });
     createServer((socket) => {
       this.#socket?.destroy();
       this.#socket = socket;
@@ -108,13 +55,13 @@ export class SocketPort implements Port {
   async write(bytes: Uint8Array): Promise<void> {
     const socket = this.#socket;
     if (!socket || socket.destroyed) return Bun.sleep(absentMs);
-    if (socket.write(bytes.slice())) return;
     await new Promise<void>((resolve) => {
-      const go = (): void => {
-        socket.off("drain", go).off("close", go);
+      const done = (): void => {
+        socket.off("close", done);
         resolve();
       };
-      socket.on("drain", go).on("close", go);
+      socket.once("close", done);
+      socket.write(bytes, done);
     });
   }
 }

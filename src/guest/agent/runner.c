@@ -479,7 +479,11 @@ static const char *kind_of(const struct run *run) {
   return WIFSIGNALED(status) ? "signal" : "exited";
 }
 
+/* In bridge.c: another job of the same small binary. */
+int bridge(const char *device, const char *socket_path);
+
 int main(int argc, char **argv) {
+  if (argc == 4 && !strcmp(argv[1], "--bridge")) return bridge(argv[2], argv[3]);
   if (argc != 2 || chdir(argv[1]) < 0) return 2;
   /* Before the claim, which tells our number: a signal may come as soon as it is known. */
   block_signals();
