@@ -4,7 +4,7 @@
  * would hold a thread of the pool, and on one processor there are two.
  */
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { createServer, type Socket } from "node:net";
+import type { Socket } from "bun";
 
 export interface Port {
   /** Gives bytes as they come, for ever. */
@@ -34,6 +34,7 @@ export function findDevice(name: string): string | undefined {
 export class SocketPort implements Port {
   readonly #path: string;
   #socket: Socket | undefined;
+  #wake: () => void = () => {};
 
   constructor(path: string) {
     this.#path = path;
@@ -41,27 +42,38 @@ export class SocketPort implements Port {
 
   listen(take: (bytes: Uint8Array) => void): void {
     rmSync(this.#path, { force: true });
-    createServer((socket) => {
-      this.#socket?.destroy();
-      this.#socket = socket;
-      socket.on("data", (bytes: Buffer) => {
-        if (socket === this.#socket) take(new Uint8Array(bytes));
-      });
-      // A host that is gone in mid-message is nothing special: another one comes.
-      socket.on("error", () => socket.destroy());
-    }).listen(this.#path);
+    const left = (socket: Socket): void => {
+      if (socket === this.#socket) this.#socket = undefined;
+      this.#wake();
+    };
+    Bun.listen({
+      unix: this.#path,
+      socket: {
+        open: (socket) => {
+          this.#socket?.terminate();
+          this.#socket = socket;
+        },
+        data: (socket, bytes) => {
+          if (socket === this.#socket) take(new Uint8Array(bytes));
+        },
+        drain: () => this.#wake(),
+        close: left,
+        error: left,
+      },
+    });
   }
 
   async write(bytes: Uint8Array): Promise<void> {
     const socket = this.#socket;
-    if (!socket || socket.destroyed) return Bun.sleep(absentMs);
-    await new Promise<void>((resolve) => {
-      const done = (): void => {
-        socket.off("close", done);
-        resolve();
-      };
-      socket.once("close", done);
-      socket.write(bytes, done);
-    });
+    if (!socket) return Bun.sleep(absentMs);
+    let at = 0;
+    while (socket === this.#socket) {
+      // What the kernel has no room for is not kept by the socket: it is written once it has.
+      at += Math.max(0, socket.write(bytes.subarray(at)));
+      if (at === bytes.length) return;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
   }
 }

@@ -34,7 +34,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SEGMENT_MAX = 1 << 20, SEGMENTS_MAX = 8, PIECE_MAX = 1 << 18, KILL_AFTER_MS = 5000, WAKE_MS = 5, HEAD = 13 };
+enum { SEGMENT_MAX = 1 << 20, SEGMENTS_MAX = 8, PIECE_MAX = 1 << 18, KILL_AFTER_MS = 5000, WAKE_MS = 10, HEAD = 13 };
 
 static char *cgroup, *wake, *user, *cwd;
 static long timeout_ms;
@@ -381,7 +381,7 @@ static void read_pipes(struct run *run) {
     if (n > 0) run->unsaid = 1;
   }
   int stored = store_piece();
-  run->stuck_ms = stored ? 0 : run->stuck_ms < 50 ? run->stuck_ms + 5 : 100;
+  run->stuck_ms = stored ? 0 : run->stuck_ms == 0 ? 5 : run->stuck_ms < 100 ? run->stuck_ms + 1 : 100;
 }
 
 /* What is in the pipes now is the program's; what its children write from here on is not. */
