@@ -31,7 +31,7 @@ import { runWorkflows } from "./workflow/runner.ts";
 /** Everything outside the nouns, real or simulated. */
 export type Outside = Omit<CommandPorts, "runEnded" | "sightings">;
 
-export const workflows = [startSandbox, stopSandbox, deleteSandbox];
+export const workflows = [startSandbox, stopSandbox, deleteSandbox] as const;
 
 /** Goes on from whatever the database says, for as long as the process lives. */
 export function startAppliance(outside: Outside): CommandPorts {

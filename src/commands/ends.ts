@@ -32,7 +32,7 @@ export function moveOf(command: CommandRow, report: EndReport, nowMs: number): M
   };
 }
 
-const endingSignals = ["HUP", "INT", "QUIT", "KILL", "TERM"];
+const endingSignals: readonly string[] = ["HUP", "INT", "QUIT", "KILL", "TERM"];
 
 function verdict(command: CommandRow, report: EndReport): [CommandEvent, StateReason] {
   const { end, signalled } = report;

@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 
-const controllers = ["+memory", "+pids", "+cpu"];
+const controllers = ["+memory", "+pids", "+cpu"] as const;
 
 export class Cgroups {
   /** Under which commands get theirs; undefined where that cannot be. */

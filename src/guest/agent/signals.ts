@@ -3,7 +3,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { join } from "node:path";
 
-const names = new Map(
+const names: ReadonlyMap<number, string> = new Map(
   Object.entries(constants.signals).map(([name, number]) => [number, name.replace(/^SIG/, "")]),
 );
 
