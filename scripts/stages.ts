@@ -1,5 +1,8 @@
-/** The stages of `check` and of the whole test run, as values; and how one is run. */
-import { mkdirSync, rmSync } from "node:fs";
+/**
+ * The stages of `check` and of the whole test run, as values. A stage without test files on disk is
+ * left out; a test file that no stage runs turns the whole run red.
+ */
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 export interface Stage {
@@ -7,80 +10,73 @@ export interface Stage {
   readonly argv: readonly string[];
   /** Where its junit report appears; a stage without one counts as a single case. */
   readonly report?: string;
+  /** Folders whose test files it runs. */
+  readonly folders?: readonly string[];
+  /** The whole stage; past it, its process group is killed. */
   readonly timeoutMs: number;
   /** What to type to run it alone. */
   readonly again: string;
+  /** Its output is shown while it runs. */
+  readonly isShown?: boolean;
 }
 
-export interface StageRun {
-  readonly exitCode: number;
-  readonly output: string;
-  readonly seconds: number;
-}
-
+const minuteMs = 60_000;
 const bin = (name: string): string => join("node_modules", ".bin", name);
-const minute = 60_000;
 
-function tests(name: string, paths: readonly string[], timeoutMs: number): Stage {
-  const report = join("reports", `${name}.xml`);
-  const reporter = ["--reporter=junit", `--reporter-outfile=${report}`];
-  const argv = [bin("bun"), "test", "--timeout", String(timeoutMs), ...reporter, ...paths];
-  return { name, argv, report, timeoutMs, again: `bun test ${paths.join(" ")}` };
-}
+const incremental = ["--noEmit", "--incremental", "--tsBuildInfoFile", ".cache/types.json"];
+const checkLimits = { stageMs: 5 * minuteMs, testMs: minuteMs };
+const machineLimits = { stageMs: 40 * minuteMs, testMs: 10 * minuteMs };
 
-function tool(name: string, ...argv: string[]): Stage {
-  return { name, argv, timeoutMs: 2 * minute, again: `bun run ${name}` };
-}
-
+/** In the order in which they begin: what fails most, and what takes longest, first. */
 export const checkStages: readonly Stage[] = [
   tool("tidy", bin("bun"), "scripts/tidy.ts"),
-  tool("types", bin("tsc"), "--noEmit"),
+  tool("types", bin("tsc"), ...incremental),
+  tests("simulation", ["test/simulation"], checkLimits),
   tool("format-and-lint", bin("biome"), "check", "--error-on-warnings", "--no-errors-on-unmatched"),
   tool("lint-promises", bin("oxlint"), "--type-aware", "--deny-warnings", "src", "scripts", "test"),
   tool("unused", bin("knip")),
-  tests("unit", ["./src", "./test/tools", "./test/contracts"], 5 * minute),
-  tests("api", ["./test/api"], 5 * minute),
-  tests("simulation", ["./test/simulation"], 5 * minute),
+  tests("unit", ["src", "test/tools", "test/contracts"], checkLimits),
+  tests("api", ["test/api"], checkLimits),
 ];
 
+/** What needs root, VMs or a browser; one after the other. */
 export const machineStages: readonly Stage[] = [
   {
     name: "images",
     argv: [bin("bun"), "scripts/test-images.ts"],
-    timeoutMs: 30 * minute,
+    timeoutMs: 30 * minuteMs,
     again: "bun scripts/test-images.ts",
+    isShown: true,
   },
-  tests("machine", ["./test/machine"], 30 * minute),
+  { ...tests("machine", ["test/machine"], machineLimits), isShown: true },
+  tests("browser", ["test/browser"], machineLimits),
 ];
 
-/** Runs a stage in a process group of its own, which its time limit ends as a whole. */
-export async function runStage(stage: Stage, cwd = "."): Promise<StageRun> {
-  if (stage.report) {
-    mkdirSync(join(cwd, "reports"), { recursive: true });
-    rmSync(join(cwd, stage.report), { force: true });
-  }
-  const began = performance.now();
-  const child = Bun.spawn([...stage.argv], {
-    cwd,
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "pipe",
-    detached: true,
-  });
-  const timer = setTimeout(() => endGroup(child.pid), stage.timeoutMs);
-  const [stdout, stderr, exitCode] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ]);
-  clearTimeout(timer);
-  return { exitCode, output: stdout + stderr, seconds: (performance.now() - began) / 1000 };
+function tests(
+  name: string,
+  folders: readonly string[],
+  { stageMs, testMs }: { stageMs: number; testMs: number },
+): Stage {
+  const report = join("reports", `${name}.xml`);
+  const paths = folders.map((folder) => `./${folder}/`);
+  const reporter = ["--reporter=junit", `--reporter-outfile=${report}`];
+  const argv = [bin("bun"), "test", "--timeout", String(testMs), ...reporter, ...paths];
+  return { name, argv, report, folders, timeoutMs: stageMs, again: `scripts/test ${name}` };
 }
 
-function endGroup(pid: number): void {
-  try {
-    process.kill(-pid, "SIGKILL");
-  } catch (error) {
-    console.error(`a stage over its time limit was gone already: ${error}`);
-  }
+function tool(name: string, ...argv: string[]): Stage {
+  return { name, argv, timeoutMs: 2 * minuteMs, again: argv.join(" ") };
+}
+
+/** Those of the stages that have something to run in this tree. */
+export function present(stages: readonly Stage[], testFiles: readonly string[]): Stage[] {
+  return stages.filter(
+    ({ name, folders, argv }) =>
+      (name !== "images" || existsSync(argv.at(-1) ?? "")) &&
+      (folders === undefined || testFiles.some((file) => isUnder(file, folders))),
+  );
+}
+
+export function isUnder(file: string, folders: readonly string[]): boolean {
+  return folders.some((folder) => file.startsWith(`${folder}/`));
 }

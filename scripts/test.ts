@@ -1,29 +1,60 @@
-/** Runs every stage and ends with one line: N passed, N failed, N skipped. */
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { checkStages, machineStages, runStage, type Stage } from "./stages.ts";
-import { Count, testFiles } from "./tally.ts";
+/**
+ * Runs every stage and ends with one line: N passed, N failed, N skipped. Nothing is printed after
+ * it. Stages can be named, as `unit` or `--stage unit`; `--root` and `--plan` (a list of stages as
+ * JSON) run another tree.
+ */
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { inLanes, Stages } from "./stages/run.ts";
+import { filesOf, findTestFiles, Tally } from "./stages/tally.ts";
+import { checkStages, machineStages, present, type Stage } from "./stages.ts";
 
-const root = process.cwd();
-const only = process.argv.slice(2);
-const stages = [...checkStages, ...machineStages].filter(
-  ({ name }) => only.length === 0 || only.includes(name),
-);
-const tailLines = 60;
+const { values, positionals } = parseArgs({
+  options: {
+    stage: { type: "string", multiple: true, default: [] },
+    root: { type: "string", default: "." },
+    plan: { type: "string" },
+  },
+  allowPositionals: true,
+});
+const root = resolve(values.root);
+const testFiles = findTestFiles(root);
+const wanted = [...positionals, ...values.stage];
+const runner = new Stages(root);
+const tally = new Tally(root);
 
-mkdirSync(join(root, "reports"), { recursive: true });
-const count = new Count(root);
-for (const stage of stages) await run(stage);
-if (only.length === 0) count.addUnseen(testFiles(root));
-const { passed, failed, skipped, remarks } = count.tally;
-for (const remark of remarks) console.log(remark);
-console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`);
-process.exit(failed > 0 ? 1 : 0);
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+  process.on(signal, () => {
+    runner.endAll();
+    console.log(`ended by ${signal}`);
+    process.exit(1);
+  });
 
-async function run(stage: Stage): Promise<void> {
-  const { exitCode, output, seconds } = await runStage(stage, root);
-  writeFileSync(join(root, "reports", `${stage.name}.log`), output);
-  console.log(`${exitCode === 0 ? "ok  " : "FAIL"} ${stage.name} (${seconds.toFixed(1)} s)`);
-  if (exitCode !== 0) console.log(output.split("\n").slice(-tailLines).join("\n"));
-  count.add(stage, exitCode);
+const planned: Stage[] = values.plan ? JSON.parse(readFileSync(values.plan, "utf8")) : [];
+const quick = values.plan ? [] : choose(present(checkStages, testFiles));
+const slow = choose(values.plan ? planned : present(machineStages, testFiles));
+for (const name of wanted)
+  if (![...quick, ...slow].some((stage) => stage.name === name)) {
+    console.error(`there is no stage "${name}" with anything to run`);
+    process.exit(2);
+  }
+await inLanes(quick, 2, run);
+await inLanes(slow, 1, run);
+tally.addUnseen(wanted.length === 0 ? testFiles : filesOf([...quick, ...slow], testFiles));
+console.log(["", ...tally.remarks, tally.line].join("\n"));
+process.exit(tally.failed > 0 ? 1 : 0);
+
+function choose(stages: readonly Stage[]): Stage[] {
+  return stages.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
+}
+
+async function run(stage: Stage): Promise<"go on"> {
+  console.log(`...  ${stage.name}`);
+  const { exitCode, tail, seconds } = await runner.run(stage);
+  const isGreen = tally.add(stage, exitCode);
+  if (!isGreen && !stage.isShown) console.log(tail);
+  console.log(`${isGreen ? "ok  " : "FAIL"} ${stage.name} (${seconds.toFixed(1)} s)`);
+  if (!isGreen) console.log(`     whole log: reports/${stage.name}.log; again: ${stage.again}`);
+  return "go on";
 }
