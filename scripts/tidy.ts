@@ -8,7 +8,7 @@ import { checkImports } from "./tidy/imports.ts";
 import { checkColumns, checkSizes } from "./tidy/sizes.ts";
 import { readSource, type Source } from "./tidy/source.ts";
 import { checkState } from "./tidy/state.ts";
-import { checkDocument, checkText } from "./tidy/texts.ts";
+import { checkDocument, checkLock, checkText } from "./tidy/texts.ts";
 import { checkWords } from "./tidy/words.ts";
 
 const root = process.argv[2] ?? ".";
@@ -45,6 +45,7 @@ function checkFile(path: string): string[] {
   return [
     ...checkText(path, lines),
     ...(/\.(c|h|sh|css|html)$/.test(path) ? checkColumns(path, lines) : []),
+    ...(path === "package-lock.json" ? checkLock(path, text) : []),
     ...(path.endsWith(".md") ? checkDocument(root, path, text) : []),
   ];
 }

@@ -20,6 +20,19 @@ export function checkText(path: string, lines: readonly string[]): string[] {
   });
 }
 
+/**
+ * npm builds every package that has a binding.gyp, which takes compilers that a fresh machine lacks.
+ * This one brings its builds along; only the lock can say so, and npm drops the word when it writes.
+ */
+export function checkLock(path: string, text: string): string[] {
+  const says = /"node_modules\/better-sqlite3": \{[^{}]*"gypfile": false/.test(text);
+  const hosts = text.match(/"resolved": "[^"]*:\/\//g) ?? [];
+  return [
+    ...(says ? [] : [`${path}: better-sqlite3 needs "gypfile": false, or npm builds it`]),
+    ...(hosts.length > 0 ? [`${path}: ${hosts.length} packages name the host they came from`] : []),
+  ];
+}
+
 /** Links of a document, its backticked paths, and the test's name in quotes behind a test's path. */
 export function checkDocument(root: string, path: string, text: string): string[] {
   return text.split("\n").flatMap((line, index) => {

@@ -76,7 +76,7 @@ test("a stage that crashes, or is not there at all, turns the run red", () => {
   expect(lines).toContain("failed: crashed ended with 139");
 });
 
-test("a stage that withGood after all its cases passed turns the run red", () => {
+test("a stage that fails after all its cases passed turns the run red", () => {
   const xml =
     '<testsuites><testsuite file="src/good.test.ts"><testcase name="a"/></testsuite></testsuites>';
   const argv = ["sh", "-c", `echo '${xml}' > reports/late.xml; exit 3`];

@@ -90,6 +90,12 @@ const breaches: readonly (readonly [string, string, string, string])[] = [
   ["a home", "scripts/p1.ts", `const a = "${slash}root${slash}x";`, "a path of one machine"],
   ["a user's home", "README.md", `See ${slash}home${slash}alice/x.`, "a path of one machine"],
   ["a registry", ".npmrc", `registry=https://registry.${"npmjs"}.org`, "a package registry's host"],
+  [
+    "a lock that lets npm build",
+    "package-lock.json",
+    '"node_modules/better-sqlite3": { "version": "1" }',
+    'better-sqlite3 needs "gypfile": false',
+  ],
   ["a cited file", "docs/a.md", "It is in `src/core/gone.ts`.", "cites src/core/gone.ts"],
   ["a broken link", "docs/b.md", "[the words](gone.md)", "cites docs/gone.md"],
   [
