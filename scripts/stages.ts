@@ -29,12 +29,12 @@ const machineLimits = { stageMs: 40 * minuteMs, testMs: 10 * minuteMs };
 
 /** In the order in which they begin: what fails most, and what takes longest, first. */
 export const checkStages: readonly Stage[] = [
-  tool("tidy", bin("bun"), "scripts/tidy.ts"),
-  tool("types", bin("tsc"), ...incremental),
+  tool("tidy", "scripts/tidy.ts"),
+  tool("types", "tsc", ...incremental),
   tests("simulation", ["test/simulation"], checkLimits),
-  tool("format-and-lint", bin("biome"), "check", "--error-on-warnings", "--no-errors-on-unmatched"),
-  tool("lint-promises", bin("oxlint"), "--type-aware", "--deny-warnings", "src", "scripts", "test"),
-  tool("unused", bin("knip")),
+  tool("format-and-lint", "biome", "check", "--error-on-warnings", "--no-errors-on-unmatched"),
+  tool("lint-promises", "oxlint", "--type-aware", "--deny-warnings", "src", "scripts", "test"),
+  tool("unused", "knip"),
   tests("unit", ["src", "test/tools", "test/contracts"], checkLimits),
   tests("api", ["test/api"], checkLimits),
 ];
@@ -64,8 +64,10 @@ function tests(
   return { name, argv, report, folders, timeoutMs: stageMs, again: `scripts/test ${name}` };
 }
 
-function tool(name: string, ...argv: string[]): Stage {
-  return { name, argv, timeoutMs: 2 * minuteMs, again: argv.join(" ") };
+/** Runs under Bun, whatever Node.js the machine has. */
+function tool(name: string, ...words: string[]): Stage {
+  const argv = [bin("bun"), "--bun", "run", ...words];
+  return { name, argv, timeoutMs: 2 * minuteMs, again: `bun run check ${name}` };
 }
 
 /** Those of the stages that have something to run in this tree. */

@@ -55,8 +55,10 @@ install_toolchain() {
       die "npm ci failed" "see $log; behind a proxy, set npm's registry and certificate settings"
     }
     rm -f "$log"
-    # No package needs its install script but this one, which puts the program where it belongs.
+    # None needs its install script but Bun's, which puts the program in place.
     node_modules/.bin/bun --version >/dev/null 2>&1 || node node_modules/bun/install.js >&2
+    # npm leaves out optional parts that an older Node.js could not load, but Bun can.
+    node_modules/.bin/bun install --no-save --silent >&2
     printf '%s' "$lock_digest" >node_modules/.installed
   fi
   node_modules/.bin/bun --version >/dev/null 2>&1 ||
