@@ -40,7 +40,10 @@ function verdict(command: CommandRow, report: EndReport): [CommandEvent, StateRe
   if (end.kind === "timed_out") return ["timedOut", "timed_out"];
   if (end.kind === "resource_exhausted") return ["exhausted", "out_of_resources"];
   if (end.kind !== "exited" && end.kind !== "signal") return ["untold", "guest_forgot"];
-  if (signalled !== null && endingSignals.includes(signalled))
+  // Only the first signal is reported: a harmless one may have come before the one that ended it.
+  const last = end.kind === "signal" ? end.signal : signalled;
+  const ours = [signalled, last].some((signal) => endingSignals.includes(signal ?? ""));
+  if (signalled !== null && ours)
     return ["interrupted", command.kill_request === null ? "stopped" : "killed"];
   return ["exited", "exited"];
 }

@@ -145,7 +145,8 @@ async function reapOrphans(ports: SandboxPorts): Promise<void> {
     const { state } = await ports.vmm.look(ref);
     if (state === "alive")
       ports.log.warn("ending a VM that no record expects", { sandbox: ref.sandbox, run: ref.run });
-    if (state === "alive") await ports.vmm.kill(ref);
+    // Also one that ended: a boot of it may still be in flight, and only a kill is final.
+    await ports.vmm.kill(ref);
     await ports.vmm.forget(ref);
     ports.sightings.forget(ref);
   }

@@ -137,6 +137,8 @@ async function takeSlot(
 
 async function boot({ subject }: Attempt, ports: Looking<SandboxPorts>): Promise<Outcome<Step>> {
   const sandbox = await store.getSandbox(ports.db.read, subject);
+  // One run is one boot: a VM whose guest answered is never booted again, even where it is gone.
+  if (sandbox.guest_boot_id !== null) return next("awaitGuest");
   const sight = await ports.vmm.look(store.refOf(sandbox));
   if (sight.state === "absent") await ports.vmm.boot(await specOf(sandbox, ports));
   return next("awaitGuest");

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { outputOf } from "../simulation/guest.ts";
+import { outputOf } from "../simulation/programs.ts";
 import { holdfast, type Simulated, serveSimulated } from "./simulated.ts";
 
 let simulated: Simulated;

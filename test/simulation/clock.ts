@@ -74,7 +74,7 @@ const before = (one: Sleeper, other: Sleeper): boolean =>
   one.atMs - other.atMs < 0 || (one.atMs === other.atMs && one.order < other.order);
 
 /** No real I/O happens in a simulation, so one turn of the event loop settles every promise. */
-function settle(): Promise<void> {
+export function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 

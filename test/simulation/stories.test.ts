@@ -1,0 +1,227 @@
+/** Lives that are told on purpose: one sentence about the product each. */
+import { expect, test } from "bun:test";
+import { isFinal } from "../../src/commands/command.ts";
+import type { SandboxPhase } from "../../src/sandboxes/sandbox.ts";
+import { readAll } from "./check-output.ts";
+import { Life } from "./life.ts";
+import { rest } from "./lives.ts";
+import type { SimulatedVm } from "./machine.ts";
+import { outputOf } from "./programs.ts";
+import { calm, type Weather } from "./weather.ts";
+import { World } from "./world.ts";
+
+const minute = 60_000;
+
+class Story extends Life {
+  static async begin(weather: Partial<Weather> = {}): Promise<Story> {
+    return new Story(await World.begin(5, { ...calm, ...weather }));
+  }
+
+  override turns = 1;
+
+  async made(): Promise<string> {
+    return (await this.create()) ?? "";
+  }
+
+  async sent(sandbox: string, ...argv: string[]): Promise<string> {
+    return (await this.send(sandbox, argv)) ?? "";
+  }
+
+  async is(command: string, state: string): Promise<void> {
+    await this.until(() => this.row(command)?.state === state, 10 * minute);
+    expect(this.row(command)?.state as string).toBe(state);
+  }
+
+  async comesTo(sandbox: string, phase: SandboxPhase): Promise<void> {
+    await this.until(() => this.sandbox(sandbox)?.phase === phase, 10 * minute);
+    expect(this.sandbox(sandbox)?.phase).toBe(phase);
+  }
+
+  async over(command: string): Promise<void> {
+    await this.until(() => isFinal(this.row(command)?.state ?? "queued"), 10 * minute);
+  }
+
+  vm(sandbox: string): SimulatedVm {
+    const [vm] = this.world.machine.alive(sandbox);
+    if (!vm) throw new Error(`no VM of ${sandbox}`);
+    return vm;
+  }
+
+  async running(): Promise<string> {
+    const id = await this.made();
+    await this.start(id);
+    await this.comesTo(id, "running");
+    return id;
+  }
+}
+
+test("a boot still in flight never comes up once its run was over and forgotten", async () => {
+  const story = await Story.begin();
+  const id = await story.running();
+  const { ref } = story.vm(id);
+  story.world.machine.end(story.vm(id), "guest_shutdown");
+  await story.comesTo(id, "stopped");
+  await story.until(() => story.world.machine.vms.size === 0, 5 * minute);
+  story.world.machine.boot({ ref, diskPath: id });
+  expect(story.world.machine.alive(id)).toEqual([]);
+  await rest(story);
+});
+
+test("what a command wrote and how it ended is kept though its VM ends right behind it", async () => {
+  const story = await Story.begin({ commitMs: 3_000 });
+  const id = await story.running();
+  const command = await story.sent(id, "program", "2000", "1500", "7");
+  await story.until(() => story.world.machine.deeds.ends.has(command), minute);
+  await story.pass(3);
+  story.world.machine.end(story.vm(id), "guest_shutdown");
+  await story.over(command);
+  expect(story.row(command)).toMatchObject({ state: "exited", exit_code: 7 });
+  expect(await readAll(story.world, command)).toEqual(Buffer.from(outputOf(command, 1500)));
+  await story.comesTo(id, "stopped");
+  await rest(story);
+});
+
+test("a stop tells the end of every command it ended, also of one that would not end", async () => {
+  const story = await Story.begin({ commitMs: 500 });
+  const id = await story.running();
+  const willing = await story.sent(id, "sleep", "600");
+  const stubborn = await story.sent(id, "stubborn", "600");
+  await story.is(willing, "running");
+  await story.is(stubborn, "running");
+  await story.stop(id);
+  await story.comesTo(id, "stopped");
+  for (const command of [willing, stubborn])
+    expect(story.row(command)).toMatchObject({ state: "interrupted", state_reason: "stopped" });
+  expect(story.row(stubborn)?.signal).toBe("KILL");
+  expect(JSON.parse(story.sandbox(id)?.last_stop ?? "{}").work.outcome).toBe("ended");
+  await rest(story);
+});
+
+test("a stop of a guest that does not listen ends its VM and says so", async () => {
+  const story = await Story.begin();
+  const id = await story.running();
+  const command = await story.sent(id, "sleep", "600");
+  await story.is(command, "running");
+  story.vm(id).silent = true;
+  await story.stop(id);
+  await story.comesTo(id, "stopped");
+  expect(story.row(command)?.state).toBe("interrupted");
+  expect(JSON.parse(story.sandbox(id)?.last_stop ?? "{}").work.outcome).toBe("killed");
+  await rest(story);
+});
+
+test("a reboot loses what ran, and what was asked for meanwhile runs after it", async () => {
+  const story = await Story.begin();
+  const id = await story.running();
+  const ran = await story.sent(id, "sleep", "600");
+  await story.is(ran, "running");
+  story.world.machine.end(story.vm(id), "guest_reboot");
+  await story.comesTo(id, "starting");
+  const waits = await story.sent(id, "echo", "after");
+  expect(story.row(waits)?.state).toBe("queued");
+  await story.is(waits, "exited");
+  const lost = { state: "infrastructure_lost", state_reason: "guest_rebooted" };
+  expect(story.row(ran)).toMatchObject(lost);
+  await rest(story);
+});
+
+test("a guest that reboots again and again stays stopped", async () => {
+  const story = await Story.begin();
+  story.world.machine.bootMs = 100;
+  const id = await story.running();
+  for (let reboot = 0; reboot < 10 && story.sandbox(id)?.phase === "running"; reboot++) {
+    story.world.machine.end(story.vm(id), "guest_reboot");
+    await story.until(() => story.sandbox(id)?.run === reboot + 2, 10_000);
+    await story.until(() => story.sandbox(id)?.phase !== "starting", 10_000);
+  }
+  const looping = { phase: "stopped", phase_reason: "reboot_loop", run: 6 };
+  expect(story.sandbox(id) as object).toMatchObject(looping);
+  await rest(story);
+});
+
+test("a guest that falls silent is lost, and found again with all it did meanwhile", async () => {
+  const story = await Story.begin();
+  const id = await story.running();
+  const command = await story.sent(id, "program", "50000", "5000", "4");
+  await story.is(command, "running");
+  story.vm(id).silent = true;
+  await story.comesTo(id, "lost");
+  story.vm(id).silent = false;
+  await story.comesTo(id, "running");
+  await story.over(command);
+  expect(story.row(command)).toMatchObject({ state: "exited", exit_code: 4 });
+  await rest(story);
+});
+
+test("no more VMs boot at once than there are slots, and all come up", async () => {
+  const story = await Story.begin();
+  const ids: string[] = [];
+  for (let count = 0; count < 8; count++) ids.push(await story.made());
+  for (const id of ids) await story.start(id);
+  for (const id of ids) await story.comesTo(id, "running");
+  await rest(story);
+});
+
+test("more sandboxes than may run are refused, and started once there is room", async () => {
+  const story = await Story.begin();
+  const ids: string[] = [];
+  for (let count = 0; count < 11; count++) ids.push(await story.made());
+  for (const id of ids) await story.start(id);
+  const last = ids.at(-1) ?? "";
+  expect(story.sandbox(last)?.phase).toBe("stopped");
+  await story.remove(ids[0] ?? "");
+  await story.comesTo(ids[0] ?? "", "deleted");
+  await story.start(last);
+  await story.comesTo(last, "running");
+  await rest(story);
+});
+
+test("a disk that is gone is not made again, and the start says so", async () => {
+  const story = await Story.begin();
+  const id = await story.running();
+  await story.stop(id);
+  await story.comesTo(id, "stopped");
+  story.world.machine.disks.delete(id);
+  await story.start(id);
+  await story.comesTo(id, "failed");
+  expect(story.sandbox(id)?.phase_reason).toBe("disk_missing");
+  expect(story.world.machine.made.get(id)).toBe(1);
+  await rest(story);
+});
+
+test("a killed guest part comes back with every command and every byte", async () => {
+  const story = await Story.begin();
+  const id = await story.running();
+  const command = await story.sent(id, "both", "30000", "9000", "0");
+  for (let kill = 0; kill < 8; kill++) {
+    await story.pass(30);
+    story.world.machine.killPart(story.vm(id));
+  }
+  await story.is(command, "exited");
+  await rest(story);
+});
+
+test("a command killed before it was sent never runs", async () => {
+  const story = await Story.begin();
+  const id = await story.made();
+  const command = await story.sent(id, "echo", "never");
+  await story.kill(command);
+  await story.comesTo(id, "running");
+  await story.pass(200);
+  expect(story.row(command)).toMatchObject({ state: "not_launched", state_reason: "killed" });
+  expect(story.world.machine.executed.size).toBe(0);
+  await rest(story);
+});
+
+test("a delete works in every phase and leaves nothing", async () => {
+  for (const turns of [0, 3, 10, 40, 200]) {
+    const story = await Story.begin();
+    const id = await story.made();
+    await story.sent(id, "sleep", "600");
+    await story.pass(turns);
+    await story.remove(id);
+    await story.comesTo(id, "deleted");
+    await rest(story);
+    expect(story.world.machine.disks.size).toBe(0);
+  }
+});
