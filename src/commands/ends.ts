@@ -69,9 +69,10 @@ export async function endCommandsOf(tx: Tx, ended: RunEnd): Promise<void> {
   }
 }
 
-function endWith(
-  command: CommandRow,
-  { reason, bootsAgain }: RunEnd,
+/** How one command ends with its run; undefined: it goes on waiting. */
+export function endWith(
+  command: Pick<CommandRow, "state">,
+  { reason, bootsAgain }: Pick<RunEnd, "reason" | "bootsAgain">,
 ): { event: CommandEvent; reason: StateReason } | undefined {
   if (command.state === "queued") {
     if (bootsAgain) return undefined;

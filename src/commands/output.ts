@@ -222,19 +222,20 @@ export async function removeOutput(output: OutputDb, commandId: string): Promise
 export async function gapOf(
   read: Reading<OutputSchema>,
   commandId: string,
+  keptBytesMax = outputKeptBytesMax,
 ): Promise<{ from: number; to: number } | undefined> {
   const { endBytes, keptBytes } = await extentOf(read, commandId);
   if (keptBytes === endBytes) return undefined;
   const ofCommand = read.selectFrom("chunks").where("command_id", "=", commandId);
   const head = await ofCommand
     .select((row) => row("offset_bytes", "+", row.ref("length_bytes")).as("end"))
-    .where("offset_bytes", "<", outputKeptBytesMax / 2)
+    .where("offset_bytes", "<", keptBytesMax / 2)
     .orderBy("offset_bytes", "desc")
     .limit(1)
     .executeTakeFirst();
   const newest = await ofCommand
     .select("offset_bytes")
-    .where("offset_bytes", ">=", outputKeptBytesMax / 2)
+    .where("offset_bytes", ">=", keptBytesMax / 2)
     .orderBy("offset_bytes")
     .limit(1)
     .executeTakeFirst();

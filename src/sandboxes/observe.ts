@@ -11,7 +11,7 @@ import type { VmEnd, VmRef } from "../vmm/vmm.ts";
 import type { SandboxPorts } from "./ports.ts";
 import {
   type PhaseReason,
-  phasesWithVm,
+  phasesHoldingRoom,
   rebootsMax,
   rebootWindowMs,
   type SandboxRow,
@@ -138,9 +138,7 @@ async function reapOrphans(ports: SandboxPorts): Promise<void> {
   for (const ref of await ports.vmm.list()) {
     const sandbox = await store.findSandbox(ports.db.read, ref.sandbox);
     const expected =
-      sandbox !== undefined &&
-      sandbox.run === ref.run &&
-      (phasesWithVm.includes(sandbox.phase) || sandbox.phase === "deleting");
+      sandbox !== undefined && sandbox.run === ref.run && phasesHoldingRoom.includes(sandbox.phase);
     if (expected) continue;
     const { state } = await ports.vmm.look(ref);
     if (state === "alive")

@@ -39,8 +39,11 @@ export type SandboxRow = Selectable<SandboxTable>;
 /** Phases in which exactly one workflow is at work; in every other, none is. */
 export const busyPhases: readonly SandboxPhase[] = ["starting", "stopping", "deleting"];
 
-/** Phases that hold memory and processors of the host. */
+/** Phases in which a VM may be spoken to. */
 export const phasesWithVm: readonly SandboxPhase[] = ["starting", "running", "stopping", "lost"];
+
+/** Phases that hold memory and processors of the host: a deletion has yet to end the VM. */
+export const phasesHoldingRoom: readonly SandboxPhase[] = [...phasesWithVm, "deleting"];
 
 /** Why a sandbox is in its phase: stable codes, each with the sentence people read. */
 export const phaseReasons = {

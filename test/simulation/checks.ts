@@ -4,7 +4,7 @@ import { assert, Bug } from "../../src/core/assert.ts";
 import type { Moves } from "../../src/core/moves.ts";
 import {
   busyPhases,
-  phasesWithVm,
+  phasesHoldingRoom,
   type SandboxRow,
   sandboxMoves,
 } from "../../src/sandboxes/sandbox.ts";
@@ -40,7 +40,7 @@ export class Checks {
         "on w.subject = s.id and w.finished_at_ms is null",
     );
     for (const sandbox of sandboxes) this.#checkSandbox(sandbox);
-    checkUse(sandboxes);
+    checkUse(world, sandboxes);
     for (const command of world.look<CommandRow>("* from commands"))
       await this.#checkCommand(command);
   }
@@ -128,8 +128,10 @@ function checkMachine({ machine }: World): void {
     assert(boots.size === 1, `${command} was sent to ${boots.size} boots`);
 }
 
-function checkUse(sandboxes: readonly Sandbox[]): void {
-  const holding = sandboxes.filter(({ phase }) => phasesWithVm.includes(phase));
+function checkUse({ machine }: World, sandboxes: readonly Sandbox[]): void {
+  const alive = [...machine.vms.values()].filter(({ ended }) => !ended).length;
+  assert(alive <= limits.sandboxesRunning, "more VMs run than may");
+  const holding = sandboxes.filter(({ phase }) => phasesHoldingRoom.includes(phase));
   const memory = holding.reduce((sum, { memory_bytes }) => sum + memory_bytes, 0);
   const overhead = holding.length * driver.overheadBytes;
   assert(memory <= limits.memoryRunningBytes, "more memory is promised than the quota has");

@@ -20,13 +20,13 @@ export const driver: VmmDescription = {
   acceleration: "kvm",
   why: "this is a simulation",
   timeScale: 1,
-  bootSlots: 3,
+  bootSlots: 2,
   overheadBytes: 64 * MiB,
 };
 
 export const limits: Limits = {
   sandboxesTotal: 50,
-  sandboxesRunning: 10,
+  sandboxesRunning: 4,
   vcpusRunning: 20,
   memoryRunningBytes: 20 * GiB,
   diskTotalBytes: 1024 * GiB,

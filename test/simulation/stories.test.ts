@@ -156,7 +156,7 @@ test("a guest that falls silent is lost, and found again with all it did meanwhi
 test("no more VMs boot at once than there are slots, and all come up", async () => {
   const story = await Story.begin();
   const ids: string[] = [];
-  for (let count = 0; count < 8; count++) ids.push(await story.made());
+  for (let count = 0; count < 4; count++) ids.push(await story.made());
   for (const id of ids) await story.start(id);
   for (const id of ids) await story.comesTo(id, "running");
   await rest(story);
@@ -165,7 +165,7 @@ test("no more VMs boot at once than there are slots, and all come up", async () 
 test("more sandboxes than may run are refused, and started once there is room", async () => {
   const story = await Story.begin();
   const ids: string[] = [];
-  for (let count = 0; count < 11; count++) ids.push(await story.made());
+  for (let count = 0; count < 5; count++) ids.push(await story.made());
   for (const id of ids) await story.start(id);
   const last = ids.at(-1) ?? "";
   expect(story.sandbox(last)?.phase).toBe("stopped");

@@ -1,0 +1,119 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { Fault } from "../core/fault.ts";
+import { GiB } from "../core/units.ts";
+import { type Db, openState, type Tx } from "../db/open.ts";
+import { openBytes } from "../db/sqlite.ts";
+import { checkRoomToCreate, checkRoomToStart } from "./capacity.ts";
+import { phasesHoldingRoom, type SandboxPhase } from "./sandbox.ts";
+import type { Limits, Size } from "./size.ts";
+import { insertSandbox } from "./store.ts";
+
+const size: Size = { name: "small", vcpus: 1, memoryBytes: GiB, diskBytes: 10 * GiB };
+const plenty: Limits = {
+  sandboxesTotal: 1_000,
+  sandboxesRunning: 1_000,
+  vcpusRunning: 1_000,
+  memoryRunningBytes: 1_000 * GiB,
+  diskTotalBytes: 10_000 * GiB,
+  machineMemoryBytes: 1_000 * GiB,
+};
+const driver = {
+  driver: "simulated",
+  acceleration: "kvm",
+  why: "",
+  timeScale: 1,
+  bootSlots: 1,
+  overheadBytes: GiB / 4,
+} as const;
+
+async function opened(phases: readonly SandboxPhase[]): Promise<Db> {
+  const sqlite = await openBytes(undefined);
+  const db = openState({ sqlite, committed: () => {}, gather: async () => {} });
+  await db.write(async (tx) => {
+    for (const [index, phase] of phases.entries()) {
+      await insertSandbox(tx, sandbox(`sb_${index}`));
+      await tx.updateTable("sandboxes").set({ phase }).where("id", "=", `sb_${index}`).execute();
+    }
+  });
+  return db;
+}
+
+const sandbox = (id: string) => ({
+  id,
+  name: id.replace("_", "-"),
+  size: size.name,
+  vcpus: size.vcpus,
+  memory_bytes: size.memoryBytes,
+  disk_bytes: size.diskBytes,
+  base_digest: "",
+  base_name: "",
+  base_built_at_ms: 0,
+  labels: "{}",
+  machine_id: "",
+  created_at_ms: 0,
+});
+
+/** The metric that refused, "memory" for a full machine, or undefined. */
+async function refusal(db: Db, check: (tx: Tx) => Promise<void>): Promise<string | undefined> {
+  try {
+    await db.write(check);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    const quota = error.details?.["quota"] as { metric: string } | undefined;
+    return quota?.metric ?? (error.kind === "full" ? "memory" : error.kind);
+  }
+}
+
+const start = (limits: Partial<Limits>) => (tx: Tx) =>
+  checkRoomToStart(
+    tx,
+    { limits: { ...plenty, ...limits }, driver },
+    { vcpus: 1, memory_bytes: GiB },
+  );
+const create = (limits: Partial<Limits>) => (tx: Tx) =>
+  checkRoomToCreate(tx, { ...plenty, ...limits }, size);
+
+const phase = fc.constantFrom<SandboxPhase>(
+  "stopped",
+  "starting",
+  "running",
+  "stopping",
+  "lost",
+  "failed",
+  "deleting",
+  "deleted",
+);
+
+test("each limit holds for exactly what has a VM, or exists", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(phase, { maxLength: 12 }), async (phases) => {
+      const db = await opened(phases);
+      const vms = phases.filter((each) => phasesHoldingRoom.includes(each)).length;
+      const all = phases.filter((each) => each !== "deleted").length;
+      const at = async (limit: (room: number) => Partial<Limits>, used: number, metric: string) => {
+        const check = metric.includes("total") ? create : start;
+        expect(await refusal(db, check(limit(used)))).toBe(metric);
+        expect(await refusal(db, check(limit(used + 1)))).toBeUndefined();
+      };
+      await at((room) => ({ sandboxesRunning: room }), vms, "sandboxes.running");
+      await at((room) => ({ vcpusRunning: room }), vms, "vcpus.running");
+      await at((room) => ({ memoryRunningBytes: room * GiB }), vms, "memory.running");
+      await at((room) => ({ machineMemoryBytes: room * GiB * 1.25 }), vms, "memory");
+      await at((room) => ({ sandboxesTotal: room }), all, "sandboxes.total");
+      await at((room) => ({ diskTotalBytes: room * 10 * GiB }), all, "disk.total");
+    }),
+    { numRuns: 20 },
+  );
+});
+
+test("of two that ask for the last room at once, one gets it", async () => {
+  const db = await opened(["stopped", "stopped"]);
+  const take = (id: string) =>
+    refusal(db, async (tx) => {
+      await start({ sandboxesRunning: 1 })(tx);
+      await tx.updateTable("sandboxes").set({ phase: "starting" }).where("id", "=", id).execute();
+    });
+  expect(await Promise.all([take("sb_0"), take("sb_1")])).toEqual([undefined, "sandboxes.running"]);
+});
