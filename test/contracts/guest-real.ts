@@ -79,8 +79,14 @@ async function startPart(settings: { socketPath: string; runDirectory: string })
   const part = Bun.spawn([process.execPath, "-e", script], {
     stdio: ["ignore", "inherit", "inherit"],
   });
-  for (let tries = 0; tries < 200 && !existsSync(socketPath); tries++) await Bun.sleep(20);
+  for (let tries = 0; tries < 500 && !isListening(socketPath); tries++) await Bun.sleep(20);
   return part;
+}
+
+/** Between bind and listen the path is there and refuses. __SO_ACCEPTCON tells them apart (unix(7)). */
+function isListening(path: string): boolean {
+  const sockets = readFileSync("/proc/net/unix", "utf8").split("\n");
+  return sockets.some((line) => line.endsWith(` ${path}`) && line.split(" ")[3] === "00010000");
 }
 
 export async function withListener(
