@@ -1,9 +1,11 @@
 /** Builds dist/holdfast: one file with everything in it, for the host and for the guest. */
 import { mkdirSync, renameSync, rmSync } from "node:fs";
+import { buildRunner } from "./build-runner.ts";
 
 const { stdout } = Bun.spawnSync(["git", "describe", "--always", "--dirty", "--abbrev=12"]);
 const commit = stdout.toString().trim() || "unknown";
 
+await buildRunner();
 mkdirSync("dist/new", { recursive: true });
 // Baseline: the guest part runs on emulated processors without AVX2.
 const result = await Bun.build({

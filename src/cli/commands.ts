@@ -18,6 +18,7 @@ export const commands: Readonly<Record<string, { about: string; load: Load }>> =
   serve: { about: "run the appliance", load: async () => (await import("./serve.ts")).serve },
   init: { about: "prepare a data directory", load: async () => (await import("./init.ts")).init },
   doctor: { about: "check this machine", load: async () => (await import("./doctor.ts")).doctor },
+  images: { about: "build bases", load: async () => (await import("./images.ts")).images },
   guest: { about: "the part inside a VM", load: async () => (await import("./guest.ts")).guest },
   completion: {
     about: "complete commands in a shell",

@@ -12,7 +12,7 @@ export interface GuestIdentity {
   readonly emulated: boolean;
 }
 
-const always = [
+const always: readonly string[] = [
   "console=ttyS0",
   "quiet",
   "loglevel=3",
@@ -24,7 +24,7 @@ const always = [
 ];
 
 /** Each saves an emulated boot between 0.1 and 0.6 s; no mitigation protects emulated processors. */
-const whenEmulated = [
+const whenEmulated: readonly string[] = [
   "mitigations=off",
   "nokaslr",
   "lsm=capability",

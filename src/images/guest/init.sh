@@ -28,19 +28,19 @@ until root=$(disk root) && tools=$(disk tools); do
   b sleep 0.1
 done
 
-b mount -t ext4 -o noatime "$root" /root || fail "cannot mount the root disk $root"
-b mount -t tmpfs -o mode=0755,nosuid,nodev,size=20%,nr_inodes=800k run /root/run || fail "no /run"
+b mount -t ext4 -o noatime "$root" /disk || fail "cannot mount the root disk $root"
+b mount -t tmpfs -o mode=0755,nosuid,nodev,size=20%,nr_inodes=800k run /disk/run || fail "no /run"
 # Output and, later, sign-ins are kept here: never swapped out to a disk that is saved.
-b mkdir -p /root/run/holdfast
-b mount -t tmpfs -o mode=0711,nosuid,nodev,noswap run-holdfast /root/run/holdfast ||
+b mkdir -p /disk/run/holdfast
+b mount -t tmpfs -o mode=0711,nosuid,nodev,noswap run-holdfast /disk/run/holdfast ||
   fail "no /run/holdfast"
-b mkdir /root/run/holdfast/tools
-b mount -t erofs -o ro,nosuid,nodev "$tools" /root/run/holdfast/tools || fail "cannot mount the tools disk $tools"
-if [ -d /root/tmp ]; then b mount -t tmpfs -o mode=1777,nosuid,nodev tmp /root/tmp; fi
+b mkdir /disk/run/holdfast/tools
+b mount -t erofs -o ro,nosuid,nodev "$tools" /disk/run/holdfast/tools || fail "cannot mount the tools disk $tools"
+if [ -d /disk/tmp ]; then b mount -t tmpfs -o mode=1777,nosuid,nodev tmp /disk/tmp; fi
 
-units=/root/run/systemd/system
+units=/disk/run/systemd/system
 b mkdir -p "$units/multi-user.target.wants" "$units/sysinit.target.wants" \
-  /root/run/systemd/system-generators
+  /disk/run/systemd/system-generators
 b cp /units/* "$units/"
 b ln -s ../holdfast-guest.service "$units/multi-user.target.wants/"
 
@@ -57,7 +57,7 @@ mask() {
   while read -r unit; do
     case "$unit" in
       "" | "#"*) ;;
-      *-generator) b ln -sf /dev/null "/root/run/systemd/system-generators/$unit" ;;
+      *-generator) b ln -sf /dev/null "/disk/run/systemd/system-generators/$unit" ;;
       *) b ln -sf /dev/null "$units/$unit" ;;
     esac
   done <"$1"
@@ -65,9 +65,9 @@ mask() {
 mask /masks/always
 if b grep -qw holdfast.trim /proc/cmdline; then mask /masks/trimmed; fi
 
-for tree in dev proc sys; do b mount --move "/$tree" "/root/$tree" || fail "cannot move /$tree"; done
+for tree in dev proc sys; do b mount --move "/$tree" "/disk/$tree" || fail "cannot move /$tree"; done
 for init in /sbin/init /lib/systemd/systemd /usr/lib/systemd/systemd; do
-  [ -x "/root$init" ] || [ -L "/root$init" ] || continue
-  exec /bin/busybox switch_root /root "$init"
+  [ -x "/disk$init" ] || [ -L "/disk$init" ] || continue
+  exec /bin/busybox switch_root /disk "$init"
 done
 fail "the root disk has no init"
