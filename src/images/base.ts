@@ -16,7 +16,7 @@ import { run } from "./run.ts";
 const fileSystemUuid = "7f0d0a5e-0b1d-4c5a-9a55-686f6c646661";
 const hashSeed = "686f6c64-6661-4374-8000-000000000001";
 /** Raised when this file builds other bytes from the same inputs. */
-const builderVersion = 1;
+const builderVersion = 2;
 
 export interface BuiltBase {
   readonly folder: string;
@@ -62,6 +62,7 @@ export async function buildBase(recipe: Recipe, lock: Lock, place: Workplace): P
     { log: place.log, env: { ...epoch, E2FSPROGS_FAKE_TIME: String(lock.lockedAtSeconds) } },
   );
   rmSync(tree, { recursive: true });
+  await forgetTimes(image, lock, place);
   await run(["e2fsck", "-fn", image], { log: place.log });
   fsyncPath(image);
   fsyncPath(folder);
@@ -76,6 +77,26 @@ const features = [
   ...["flex_bg", "sparse_super", "large_file", "huge_file", "dir_nlink", "extra_isize"],
   ...["metadata_csum", "^orphan_file", "^metadata_csum_seed"],
 ].join(",");
+
+/** mke2fs copies when files were last read and changed, which is when this build unpacked them. */
+async function forgetTimes(image: string, lock: Lock, place: Workplace): Promise<void> {
+  const log = place.log;
+  const header = new TextDecoder().decode(await run(["dumpe2fs", "-h", image], { log }));
+  const numberOf = (label: string): number =>
+    Number(new RegExp(`^${label}: +(\\d+)$`, "m").exec(header)?.[1]);
+  const used = numberOf("Inode count") - numberOf("Free inodes");
+  // Inodes are taken in order: the root is 2, and all others follow from 11 on.
+  const inodes = [2, ...Array.from({ length: used - 10 }, (_, at) => 11 + at)];
+  const fields = [
+    ...["atime", "ctime"].map((field) => `${field} @${lock.lockedAtSeconds}`),
+    ...["atime_extra", "ctime_extra", "mtime_extra"].map((field) => `${field} 0`),
+  ];
+  const changes = inodes.flatMap((inode) => fields.map((each) => `sif <${inode}> ${each}`));
+  const script = join(place.scratch, "times");
+  writeFileSync(script, `${changes.join("\n")}\n`);
+  const env = { E2FSPROGS_FAKE_TIME: String(lock.lockedAtSeconds) };
+  await run(["debugfs", "-w", "-f", script, image], { log, env });
+}
 
 async function makeTree(recipe: Recipe, lock: Lock, place: Workplace): Promise<string> {
   const repository = await makeRepository(lock, recipe.suite, place);

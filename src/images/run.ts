@@ -4,6 +4,7 @@
  */
 import { appendFileSync } from "node:fs";
 import { Fault } from "../core/fault.ts";
+import { proxyVariables } from "../system/process.ts";
 
 export interface Running {
   /** Where its standard error goes, and its output where it is not wanted. */
@@ -33,7 +34,7 @@ export async function run(argv: readonly string[], running: Running): Promise<Ui
     });
   appendFileSync(log, `$ ${argv.join(" ")}\n`);
   const child = Bun.spawn([path, ...argv.slice(1)], {
-    env: { PATH: searchPath, LC_ALL: "C.UTF-8", DEBIAN_FRONTEND: "noninteractive", ...env },
+    env: { PATH: searchPath, ...surroundings, ...proxyVariables(), ...env },
     ...(cwd === undefined ? {} : { cwd }),
     stdin: stdin === undefined ? "ignore" : Buffer.from(stdin),
     stdout: "pipe",
@@ -55,6 +56,8 @@ export async function run(argv: readonly string[], running: Running): Promise<Ui
     hint: `see ${log}; its last words: ${said.split("\n").slice(-tailLines).join(" | ")}`,
   });
 }
+
+const surroundings = { LC_ALL: "C.UTF-8", DEBIAN_FRONTEND: "noninteractive" };
 
 /** Where administrators' programs are, whatever our own PATH says. */
 const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

@@ -131,12 +131,19 @@ export class ImageStore implements Images {
 
   #publish(built: string, manifest: BaseManifest | BootManifest): void {
     const target = this.#folderOf(manifest);
-    if (existsSync(join(target, manifestName))) return;
+    if (this.#isWhole(manifest)) return;
+    // Disks are copies: nothing needs what was damaged.
+    rmSync(target, { recursive: true, force: true });
     const path = join(built, manifestName);
     writeFileSync(path, `${JSON.stringify(manifest, undefined, 1)}\n`);
     fsyncPath(path);
     fsyncPath(built);
     publish(built, target);
+  }
+
+  #isWhole({ kind, digest }: BaseManifest | BootManifest): boolean {
+    const whole = kind === "base" ? this.baseManifests() : this.bootManifests();
+    return whole.some((each) => each.digest === digest);
   }
 
   #folderOf({ kind, digest }: Pick<BaseManifest | BootManifest, "kind" | "digest">): string {

@@ -1,6 +1,6 @@
 /**
  * What only libc can do for a process: become another program, and hold a lock for as long as it
- * lives. Loaded by `serve` alone.
+ * lives; and what its surroundings tell it.
  */
 import { dlopen, ptr } from "bun:ffi";
 import { openSync } from "node:fs";
@@ -38,4 +38,15 @@ export function holdLock(path: string): void {
   const fd = openSync(path, "a", 0o600);
   if (libc().symbols.flock(fd, lockExclusive | lockNonBlocking) === 0) return;
   throw new Fault("conflict", `another process holds ${path}`, { code: "data_in_use" });
+}
+
+/** What tells programs on this machine how to reach the network. */
+export function proxyVariables(): Record<string, string> {
+  const names = ["http_proxy", "https_proxy", "ftp_proxy", "no_proxy"];
+  return Object.fromEntries(
+    [...names, ...names.map((name) => name.toUpperCase())].flatMap((name) => {
+      const value = process.env[name];
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
 }
