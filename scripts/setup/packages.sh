@@ -2,8 +2,8 @@
 # scripts/test; never installs what is there already, never asks a question.
 
 # What running needs: VMs, images, and the C runner for the guest.
-HOLDFAST_PACKAGES="ca-certificates curl qemu-system-x86 seabios mmdebstrap busybox-static e2fsprogs
-erofs-utils cpio zstd xz-utils kmod util-linux gcc libc6-dev"
+HOLDFAST_PACKAGES="ca-certificates curl qemu-system-x86 seabios mmdebstrap debian-archive-keyring gpgv
+e2fsprogs erofs-utils tar zstd xz-utils kmod util-linux gcc libc6-dev"
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "error: $1"; [ $# -lt 2 ] || say "  what to do: $2"; exit 1; }

@@ -1,5 +1,4 @@
 import { expect, test } from "bun:test";
-import { spawnSync } from "node:child_process";
 import { cpio, file, folder, link } from "./cpio.ts";
 
 test("the same entries give the same bytes, whole words each", () => {
@@ -9,10 +8,12 @@ test("the same entries give the same bytes, whole words each", () => {
   expect(first.length % 4).toBe(0);
 });
 
-test.skipIf(Bun.which("cpio") === null)("cpio reads what is written (needs cpio)", () => {
-  const archive = cpio([folder("a"), file("a/b", "hello", 0o600), link("c", "a/b")]);
-  const listed = spawnSync("cpio", ["-itv", "--quiet"], { input: archive }).stdout.toString();
-  expect(listed).toMatch(/^drwxr-xr-x .* a$/m);
-  expect(listed).toMatch(/^-rw------- .* 5 .* a\/b$/m);
-  expect(listed).toMatch(/^lrwxrwxrwx .* c -> a\/b$/m);
+test("an entry is as the format says: magic, mode and sizes in hex, name, content", () => {
+  const text = Buffer.from(cpio([file("a/b", "hello", 0o600)])).toString("latin1");
+  expect(text.slice(0, 6)).toBe("070701");
+  expect(text.slice(14, 22)).toBe("00008180");
+  expect(text.slice(54, 62)).toBe("00000005");
+  expect(text.slice(94, 102)).toBe("00000004");
+  expect(text.slice(110, 121)).toBe("a/b\0\0\0hello");
+  expect(text).toContain("TRAILER!!!");
 });
