@@ -72,8 +72,9 @@ export class Conversation {
       if (message === undefined) return;
       this.#spoke = true;
       this.#heardAt = this.#ports.clock.monotonic();
-      this.#ports.sightings.heard(this.#ref);
       await this.#hear(message);
+      // Only now: what breaks the protocol vouches for nobody.
+      this.#ports.sightings.heard(this.#ref);
     }
   }
 

@@ -7,7 +7,14 @@ import type { GuestMessage } from "../guest/guest.ts";
 import type { VmRef } from "../vmm/vmm.ts";
 import { type CommandRow, sentStates } from "./command.ts";
 import { moveOf } from "./ends.ts";
-import { changeCommand, findCommand, moveCommand, moveIfAccepted, takeStdin } from "./store.ts";
+import {
+  changeCommand,
+  findCommand,
+  moveCommand,
+  moveIfAccepted,
+  stdinExtent,
+  takeStdin,
+} from "./store.ts";
 
 export interface Report<Type extends GuestMessage["type"]> {
   message: Extract<GuestMessage, { type: Type }>;
@@ -49,6 +56,8 @@ export async function recordStdin(tx: Tx, report: Report<"stdin_taken">): Promis
   const { message, ref } = report;
   const command = await sentTo(tx, message.command_id, ref);
   if (!command?.stdin || message.offset < command.stdin_taken) return;
+  // Nobody can have taken more than was sent.
+  if (message.offset > (await stdinExtent(tx, command)).endBytes) return;
   await takeStdin(tx, command, message.offset);
   if (message.closed) await changeCommand(tx, command, { stdin_closed: 1 });
 }

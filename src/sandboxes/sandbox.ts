@@ -89,7 +89,6 @@ export interface StartedFrom {
   as_of_ms: number;
 }
 
-export const nameLengthMax = 63;
 /** A DNS label, so that it can be the guest's hostname. Never the shape of an id: no underscore. */
 export const namePattern = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 export const labelsMax = 32;

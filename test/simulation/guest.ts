@@ -20,6 +20,10 @@ export class SimulatedGuest {
   /** Ends it has said on the present connection. */
   readonly #saidEnds = new Set<string>();
   #poweringOff: { killAtMs: number; quietAtMs: number | undefined } | undefined;
+  /** Said next, whether it is true or not. */
+  readonly lies: GuestMessage[] = [];
+  /** Another boot than it is, if it lies about that. */
+  claimedBootId: string | undefined;
   /** Set once it has asked its VM to end. */
   poweredOff = false;
 
@@ -68,7 +72,7 @@ export class SimulatedGuest {
       messages.push(endOf(command));
     }
     this.#observeQuiet(nowMs);
-    return messages;
+    return [...messages, ...this.lies.splice(0)];
   }
 
   /** Time passes inside, whether or not anybody listens. */
@@ -93,8 +97,9 @@ export class SimulatedGuest {
   /** Everything it holds is said again: the host may have missed any of it. */
   #greet(nowMs: number): GuestMessage[] {
     this.#saidEnds.clear();
+    const guest_boot_id = this.claimedBootId ?? this.bootId;
     const messages: GuestMessage[] = [
-      { type: "hello", protocol: 1, guest_boot_id: this.bootId, version: "sim", uptime_ms: 1 },
+      { type: "hello", protocol: 1, guest_boot_id, version: "sim", uptime_ms: 1 },
     ];
     for (const command of this.commands.values()) {
       command.progress(nowMs);

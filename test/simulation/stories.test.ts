@@ -82,7 +82,7 @@ test("what a command wrote and how it ended is kept though its VM ends right beh
 });
 
 test("a stop tells the end of every command it ended, also of one that would not end", async () => {
-  const story = await Story.begin({ commitMs: 500 });
+  const story = await Story.begin({ commitMs: 4_000 });
   const id = await story.running();
   const willing = await story.sent(id, "sleep", "600");
   const stubborn = await story.sent(id, "stubborn", "600");
@@ -92,6 +92,7 @@ test("a stop tells the end of every command it ended, also of one that would not
   await story.comesTo(id, "stopped");
   for (const command of [willing, stubborn])
     expect(story.row(command)).toMatchObject({ state: "interrupted", state_reason: "stopped" });
+  expect(story.row(willing)?.signal).toBe("TERM");
   expect(story.row(stubborn)?.signal).toBe("KILL");
   expect(JSON.parse(story.sandbox(id)?.last_stop ?? "{}").work.outcome).toBe("ended");
   await rest(story);
@@ -221,7 +222,78 @@ test("a delete works in every phase and leaves nothing", async () => {
     await story.pass(turns);
     await story.remove(id);
     await story.comesTo(id, "deleted");
-    await rest(story);
     expect(story.world.machine.disks.size).toBe(0);
+    await rest(story);
+  }
+});
+
+test("stdin that was sent before its command ran arrives whole, and its end behind it", async () => {
+  const story = await Story.begin();
+  const id = await story.made();
+  const command = await story.sent(id, "cat");
+  for (const piece of ["one ", "two ", "three"]) await story.write(command, piece, false);
+  await story.write(command, "", true);
+  await story.is(command, "exited");
+  expect((await readAll(story.world, command)).toString()).toBe("one two three");
+  await rest(story);
+});
+
+test("a wish to end a command survives the channel it was said on", async () => {
+  const story = await Story.begin();
+  const id = await story.running();
+  const command = await story.sent(id, "sleep", "900");
+  await story.is(command, "running");
+  let lost = 0;
+  story.world.plan = (_, what) => (what === "say signal" && lost++ === 0 ? "error" : undefined);
+  await story.kill(command);
+  await story.is(command, "interrupted");
+  expect(lost).toBeGreaterThan(1);
+  await rest(story);
+});
+
+test("a sandbox that is being deleted holds its room until its VM has ended", async () => {
+  const story = await Story.begin();
+  const ids: string[] = [];
+  for (let count = 0; count < 4; count++) ids.push(await story.running());
+  const [first = ""] = ids;
+  story.world.plan = (_, what) => (what.startsWith(`kill ${first}`) ? "error" : undefined);
+  await story.remove(first);
+  const next = await story.made();
+  await story.start(next);
+  expect(story.sandbox(next)?.phase).toBe("stopped");
+  story.world.plan = undefined;
+  await story.comesTo(first, "deleted");
+  await story.start(next);
+  await story.comesTo(next, "running");
+  await rest(story);
+});
+
+test("old news about an earlier run changes nothing", async () => {
+  const story = await Story.begin();
+  const id = await story.running();
+  story.world.machine.end(story.vm(id), "guest_shutdown");
+  // The observer's look takes long; meanwhile a person stops and starts the sandbox.
+  story.world.slow = { what: `look ${id}/1`, ms: 60_000 };
+  await story.until(() => story.world.slow === undefined, minute);
+  await story.stop(id);
+  await story.comesTo(id, "stopped");
+  await story.start(id);
+  await story.comesTo(id, "running");
+  await story.until(() => false, 2 * minute);
+  expect(story.sandbox(id)).toMatchObject({ phase: "running", run: 2 });
+  await rest(story);
+});
+
+test("a VM that ends on its own while it is being stopped or deleted is no news", async () => {
+  for (const wish of ["stop", "remove"] as const) {
+    const story = await Story.begin();
+    const id = await story.running();
+    story.world.machine.end(story.vm(id), "died");
+    story.world.slow = { what: `look ${id}/1`, ms: 5_000 };
+    await story.until(() => story.world.slow === undefined, minute);
+    story.world.slow = { what: wish === "stop" ? `look ${id}/1` : `kill ${id}/1`, ms: 20_000 };
+    await story[wish](id);
+    await story.comesTo(id, wish === "stop" ? "stopped" : "deleted");
+    await rest(story);
   }
 });

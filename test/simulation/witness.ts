@@ -24,6 +24,11 @@ export function forbidden(world: World, vm: SimulatedVm, message: HostMessage): 
   const [row] = world.look<CommandRow>("* from commands where id = ?", id);
   if (!row) return `${type} of a command that is not on record`;
   if (message.type === "launch") {
+    const [sandbox] = world.look<{ phase: string }>(
+      "phase from sandboxes where id = ?",
+      vm.ref.sandbox,
+    );
+    if (sandbox?.phase === "starting") return `${id} was sent before its sandbox runs`;
     const sent = row.guest_boot_id === message.guest_boot_id && row.run === vm.ref.run;
     return sent && row.state !== "queued" ? undefined : `${id} was sent before its record said so`;
   }

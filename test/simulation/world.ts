@@ -41,6 +41,8 @@ export class World {
   readonly steps = new Set<string>();
   /** When set, decides each mishap by its number and name, and the weather is not asked. */
   plan: ((number: number, what: string) => Mishap | undefined) | undefined;
+  /** The next call of this name takes so long. */
+  slow: { what: string; ms: number } | undefined;
   /** Calls, messages and commits so far. */
   readonly occasions: string[] = [];
   /** Counts what may have changed a record, so that checks run only then. */
@@ -175,9 +177,16 @@ export class World {
     if (mishap === "error") throw new Fault("unavailable", `${what}: no answer`);
     if (mishap === "crashBefore") return this.#dieOf(mishap);
     const result = act();
+    if (this.slow?.what === what) await this.#dawdle(this.slow.ms);
     if (mishap === "crashAfter" || mishap === "hostLost") return this.#dieOf(mishap);
     if (mishap === "lostReply") throw new Fault("unavailable", `${what}: reply lost`);
     return result;
+  }
+
+  /** It has acted, and its answer is old when it comes. */
+  async #dawdle(ms: number): Promise<void> {
+    this.slow = undefined;
+    await this.clock.sleep(ms);
   }
 
   mishapOf(what: string): Mishap | undefined {
