@@ -3,8 +3,9 @@
  * lives; and what its surroundings tell it.
  */
 import { dlopen, ptr } from "bun:ffi";
-import { openSync } from "node:fs";
+import { closeSync, openSync } from "node:fs";
 import { Fault } from "../core/fault.ts";
+import { ifThere } from "./files.ts";
 
 const libc = () =>
   dlopen("libc.so.6", {
@@ -27,6 +28,7 @@ export function becomeAgain(argv: readonly string[], env: Readonly<NodeJS.Proces
   libc().symbols.execve(ptr(textOf("/proc/self/exe")), ptr(args), ptr(vars));
 }
 
+const lockShared = 1;
 const lockExclusive = 2;
 const lockNonBlocking = 4;
 
@@ -49,4 +51,21 @@ export function proxyVariables(): Record<string, string> {
       return value === undefined ? [] : [[name, value]];
     }),
   );
+}
+
+/** Looks at locks that other processes hold with flock(2). */
+export class LockProbe {
+  readonly #libc = libc();
+
+  /**
+   * Whether some process holds the lock on this file. Takes it, shared, for an instant: who wants it
+   * meanwhile has to wait a moment and not give up at once.
+   */
+  isHeld(path: string): boolean {
+    const fd = ifThere(() => openSync(path, "r"));
+    if (fd === undefined) return false;
+    const taken = this.#libc.symbols.flock(fd, lockShared | lockNonBlocking) === 0;
+    closeSync(fd);
+    return !taken;
+  }
 }

@@ -42,7 +42,8 @@ export function simulatedVmm(machine: Machine, call: Call): Vmm {
     describe: async () => driver,
     boot: (spec) => call(`boot ${nameOf(spec.ref)}`, () => machine.boot(spec)),
     look: (ref) => call(`look ${nameOf(ref)}`, () => machine.look(ref)),
-    powerOff: () => Promise.reject(new Fault("unavailable", "not simulated")),
+    // A guest may ignore its power button; this one does.
+    powerOff: (ref) => call(`power off ${nameOf(ref)}`, () => {}),
     kill: (ref) => call(`kill ${nameOf(ref)}`, () => machine.kill(ref)),
     forget: (ref) => call(`forget ${nameOf(ref)}`, () => machine.forget(ref)),
     list: () => call("list VMs", () => [...machine.vms.values()].map(({ ref }) => ref)),
@@ -54,7 +55,12 @@ export function simulatedDisks(machine: Machine, call: Call): Disks {
   const { disks } = machine;
   return {
     look: (id) => call(`look disk ${id}`, () => (disks.has(id) ? "ready" : "absent")),
-    make: (id) => call(`make disk ${id}`, () => machine.makeDisk(id)),
+    make: (id, { basePath }) =>
+      call(`make disk ${id}`, () => {
+        if (!disks.has(id) && basePath !== base.path)
+          throw new Fault("missing", `no base at ${basePath}`, { code: "base_missing" });
+        machine.makeDisk(id);
+      }),
     pathOf: (id) => id,
     remove: (id) => call(`remove disk ${id}`, () => machine.removeDisk(id)),
     list: () => call("list disks", () => [...disks.keys()]),
