@@ -13,6 +13,7 @@ import * as sandboxes from "../sandboxes/store.ts";
 import { topics } from "../system/signals.ts";
 import type { VmRef } from "../vmm/vmm.ts";
 import { wakeWorkflow } from "../workflow/store.ts";
+import { Acknowledgements } from "./acknowledgements.ts";
 import { Dictation } from "./dictation.ts";
 import { OutputIntake } from "./intake.ts";
 import type { CommandPorts } from "./ports.ts";
@@ -40,8 +41,9 @@ export class Conversation {
     this.#ref = ref;
     this.#channel = channel;
     this.#heardAt = ports.clock.monotonic();
+    const acknowledgements = new Acknowledgements((message) => this.#say(message));
     this.#intake = new OutputIntake(ports.output, (commandId, offset) =>
-      this.#sayQuietly({ type: "ack", command_id: commandId, offset }),
+      acknowledgements.say(commandId, offset),
     );
   }
 
@@ -138,7 +140,7 @@ export class Conversation {
   async #hearEnd(message: Extract<GuestMessage, { type: "ended" }>): Promise<void> {
     await this.#intake.settled(message.command_id, message.output_bytes);
     await this.#record((tx) => recordEnd(tx, this.#report(message)));
-    await this.#channel.send({ type: "forget", command_id: message.command_id });
+    await this.#say({ type: "forget", command_id: message.command_id });
   }
 
   #report<M>(message: M) {
@@ -175,11 +177,14 @@ export class Conversation {
     this.#ports.signals.notify([topics.conversation(this.#ref.sandbox)]);
   }
 
-  #sayQuietly(message: Parameters<Channel["send"]>[0]): void {
-    this.#channel.send(message).catch((error: unknown) => {
+  /** Where it cannot be said, nothing more can; but what was received is still heard to the end. */
+  async #say(message: Parameters<Channel["send"]>[0]): Promise<void> {
+    try {
+      await this.#channel.send(message);
+    } catch (error) {
       if (!(error instanceof Fault)) throw error;
       this.#channel.close();
-    });
+    }
   }
 }
 

@@ -98,6 +98,37 @@ test("a stop tells the end of every command it ended, also of one that would not
   await rest(story);
 });
 
+test("a stop records every end its guest told before the VM was gone", async () => {
+  const story = await Story.begin({ commitMs: 3_000 });
+  const id = await story.running();
+  const commands: string[] = [];
+  for (let count = 0; count < 4; count++) commands.push(await story.sent(id, "sleep", "600"));
+  for (const command of commands) await story.is(command, "running");
+  await story.stop(id);
+  await story.comesTo(id, "stopped");
+  const signals = commands.map((command) => story.row(command)?.signal);
+  expect(signals).toEqual(["TERM", "TERM", "TERM", "TERM"]);
+  await rest(story);
+});
+
+test("a VM that ends takes along no end that its guest had told", async () => {
+  const story = await Story.begin({ commitMs: 1_000 });
+  const id = await story.running();
+  const commands: string[] = [];
+  for (let count = 0; count < 4; count++)
+    commands.push(await story.sent(id, "program", "9000", "10", "7"));
+  await story.until(
+    () => commands.every((each) => story.world.machine.deeds.ends.has(each)),
+    minute,
+  );
+  await story.pass(3);
+  story.world.machine.end(story.vm(id), "died");
+  await story.comesTo(id, "stopped");
+  const codes = commands.map((command) => story.row(command)?.exit_code);
+  expect(codes).toEqual([7, 7, 7, 7]);
+  await rest(story);
+});
+
 test("a stop of a guest that does not listen ends its VM and says so", async () => {
   const story = await Story.begin();
   const id = await story.running();
