@@ -1,61 +1,75 @@
 /**
  * `bun run mutate [words of a name]`: breaks a copy of the tree in one way after the other and runs
- * the tests on it. Fails when a mutant survives, or when what it replaces is not there any more.
+ * the tests on it. Fails when a mutant survives, when what it replaces is not there any more, and
+ * when the tests fail on the tree as it is. It never changes the tree itself.
  */
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { type Mutant, mutants } from "./mutants.ts";
 
-const timeoutMs = 120_000;
-const seeds = "60";
-const tests = [
-  "./src/core",
-  "./src/db",
-  "./src/workflow",
-  "./src/commands",
-  "./src/sandboxes",
-  "./test/simulation/stories.test.ts",
-  "./test/simulation/every-call.test.ts",
-  "./test/simulation/lives.test.ts",
+/** Of one round of tests; several times what they take unbroken on a busy machine. */
+const timeoutMs = 180_000;
+const nameWidth = Math.max(...mutants.map(({ name }) => name.length));
+
+interface Round {
+  readonly paths: readonly string[];
+  readonly seeds?: string;
+}
+
+const simulation = (name: string): string => `./test/simulation/${name}.test.ts`;
+
+/** The quickest first; a mutant is dead at the first that fails. */
+const rounds: readonly Round[] = [
+  { paths: ["core", "db", "workflow", "commands", "sandboxes"].map((name) => `./src/${name}`) },
+  { paths: [simulation("stories"), simulation("hostile")] },
+  { paths: [simulation("lives")], seeds: "20" },
+  { paths: [simulation("every-call")] },
+  { paths: [simulation("lives")], seeds: "100" },
 ];
 
 interface Verdict {
-  mutant: Mutant;
+  name: string;
   /** The test that noticed; undefined: it survived. */
   killer: string | undefined;
-  seconds: number;
 }
 
 const wanted = process.argv.slice(2).join(" ");
 const queue = mutants.filter(({ name }) => name.includes(wanted));
 const verdicts: Verdict[] = [];
-const workers = Array.from({ length: Math.min(2, availableParallelism()) }, work);
-await Promise.all(workers);
+const began = performance.now();
+const lanes = Math.min(2, availableParallelism());
+const unbroken = judge(undefined).then(async (failure) => {
+  if (failure) throw new Error(`the tests fail without any mutant: ${failure}`);
+  if (lanes > 1) await work();
+});
+await Promise.all([unbroken, work()]);
 const survivors = verdicts.filter(({ killer }) => killer === undefined);
-console.log(`${verdicts.length - survivors.length} mutants killed, ${survivors.length} survived`);
-process.exit(survivors.length > 0 ? 1 : 0);
+const minutes = ((performance.now() - began) / 60_000).toFixed(1);
+const killed = verdicts.length - survivors.length;
+console.log(`${killed} mutants killed, ${survivors.length} survived, ${minutes} min`);
+process.exit(survivors.length > 0 || verdicts.length === 0 ? 1 : 0);
 
 async function work(): Promise<void> {
   for (let mutant = queue.shift(); mutant; mutant = queue.shift()) {
-    const verdict = await judge(mutant);
-    verdicts.push(verdict);
-    const { killer, seconds } = verdict;
-    const end = killer === undefined ? "SURVIVED" : `killed by "${killer}"`;
-    console.log(`${seconds.toFixed(0).padStart(4)} s  ${mutant.name}: ${end}`);
+    const from = performance.now();
+    const { name } = mutant;
+    const killer = await judge(mutant);
+    verdicts.push({ name, killer });
+    const seconds = ((performance.now() - from) / 1_000).toFixed(0).padStart(4);
+    console.log(`${seconds} s  ${name.padEnd(nameWidth)}  ${killer ?? "SURVIVED"}`);
   }
 }
 
-async function judge(mutant: Mutant): Promise<Verdict> {
+/** Runs the tests on a copy of the tree. Returns what noticed the mutant. */
+async function judge(mutant: Mutant | undefined): Promise<string | undefined> {
   const tree = mkdtempSync(join(tmpdir(), "holdfast-mutant-"));
-  const began = performance.now();
   try {
     for (const each of ["src", "test", "scripts", "package.json", "settings.example.toml"])
       cpSync(each, join(tree, each), { recursive: true });
     symlinkSync(resolve("node_modules"), join(tree, "node_modules"));
-    infect(tree, mutant);
-    const killer = await firstFailure(tree);
-    return { mutant, killer, seconds: (performance.now() - began) / 1_000 };
+    if (mutant) infect(tree, mutant);
+    return await firstFailure(tree);
   } finally {
     rmSync(tree, { recursive: true, force: true });
   }
@@ -72,23 +86,21 @@ function infect(tree: string, { name, file, edits }: Mutant): void {
   writeFileSync(path, text);
 }
 
-/** Runs file by file, the quickest first, and stops at the first that fails. */
 async function firstFailure(tree: string): Promise<string | undefined> {
-  for (const each of tests) {
-    const child = Bun.spawn(
-      [process.execPath, "test", "--bail", "--timeout", String(timeoutMs), each],
-      {
-        cwd: tree,
-        env: { ...process.env, SEEDS: seeds },
-        stdout: "ignore",
-        stderr: "pipe",
-        timeout: timeoutMs,
-        killSignal: "SIGKILL",
-      },
-    );
+  for (const { paths, seeds = "" } of rounds) {
+    const options = ["--bail", "--timeout", String(timeoutMs)];
+    const child = Bun.spawn([process.execPath, "test", ...options, ...paths], {
+      cwd: tree,
+      env: { ...process.env, SEEDS: seeds },
+      stdout: "ignore",
+      stderr: "pipe",
+      timeout: timeoutMs,
+      killSignal: "SIGKILL",
+    });
     const output = await new Response(child.stderr).text();
     if ((await child.exited) === 0) continue;
-    return output.match(/^\(fail\) (.*?)(?: \[[\d.]+ms\])?$/m)?.[1] ?? `${each} as a whole`;
+    if (child.signalCode) return `(hangs) ${paths.join(" ")}`;
+    return output.match(/^\(fail\) (.*?)(?: \[[\d.]+ms\])?$/m)?.[1] ?? `(ends) ${paths.join(" ")}`;
   }
   return undefined;
 }

@@ -39,8 +39,15 @@ export const checkStages: readonly Stage[] = [
   tests("api", ["test/api"], checkLimits),
 ];
 
-/** What needs root, VMs or a browser; one after the other. */
+/** What takes minutes, needs root, VMs or a browser; one after the other. */
 export const machineStages: readonly Stage[] = [
+  {
+    name: "mutants",
+    argv: [bin("bun"), "scripts/mutate.ts"],
+    timeoutMs: 15 * minuteMs,
+    again: "bun run mutate",
+    isShown: true,
+  },
   {
     name: "images",
     argv: [bin("bun"), "scripts/test-images.ts"],
