@@ -10,8 +10,9 @@ import type { Api, ApiPorts, Build } from "./api/ports.ts";
 import { converseWithAll } from "./commands/converse.ts";
 import { endCommandsOf } from "./commands/ends.ts";
 import type { CommandPorts } from "./commands/ports.ts";
+import { forgetOldRecords } from "./commands/retention.ts";
 import { Fault } from "./core/fault.ts";
-import { GiB, MiB } from "./core/units.ts";
+import { dayMs, GiB, MiB } from "./core/units.ts";
 import { type Opening, openOutput, openState } from "./db/open.ts";
 import { openFile } from "./db/sqlite.ts";
 import { openHost } from "./hosts/host.ts";
@@ -40,6 +41,7 @@ export function startAppliance(outside: Outside): CommandPorts {
   void runWorkflows(ports, workflows);
   void observeVms(ports);
   void converseWithAll(ports);
+  void forgetOldRecords(ports);
   return ports;
 }
 
@@ -73,7 +75,8 @@ export async function openAppliance(options: ApplianceOptions): Promise<Applianc
   const [limits, sizes] = [limitsOf(settings), sizesOf(settings)];
   const machine = await openMachine(options);
   const host = await openHost(db, systemClock, systemRandom);
-  const commandPorts = startAppliance({ ...common, ...machine, limits, sizes });
+  const recordsKeptMs = settings.records.kept_days * dayMs;
+  const commandPorts = startAppliance({ ...common, ...machine, limits, sizes, recordsKeptMs });
   const { default_base: defaultBase } = settings;
   const ports: ApiPorts = { ...commandPorts, host, build, defaultBase, onBug };
   void purgeAnswers(ports);

@@ -211,11 +211,48 @@ async function lastInPage(
   return last;
 }
 
+const chunksRemovedMax = 500;
+
+/** In steps that other writers can go between. What is half removed is removed by the next call. */
 export async function removeOutput(output: OutputDb, commandId: string): Promise<void> {
-  await output.write(async (tx) => {
-    await tx.deleteFrom("chunks").where("command_id", "=", commandId).execute();
-    await tx.deleteFrom("outputs").where("command_id", "=", commandId).execute();
-  });
+  let more = true;
+  while (more) more = await output.write((tx) => removeSome(tx, commandId));
+}
+
+/** Returns whether there is more; the extent goes last, so that the rest can be found again. */
+async function removeSome(tx: Writing<OutputSchema>, commandId: string): Promise<boolean> {
+  const next = await tx
+    .selectFrom("chunks")
+    .select("offset_bytes")
+    .where("command_id", "=", commandId)
+    .orderBy("offset_bytes")
+    .limit(1)
+    .offset(chunksRemovedMax)
+    .executeTakeFirst();
+  await tx
+    .deleteFrom("chunks")
+    .where("command_id", "=", commandId)
+    .where("offset_bytes", "<", next?.offset_bytes ?? Number.MAX_SAFE_INTEGER)
+    .execute();
+  if (next) return true;
+  await tx.deleteFrom("outputs").where("command_id", "=", commandId).execute();
+  return false;
+}
+
+/** Commands that have output, in the order of their ids: behind `after` and before `before`. */
+export async function commandsWithOutput(
+  read: Reading<OutputSchema>,
+  { after, before, limit }: { after: string; before: string; limit: number },
+): Promise<string[]> {
+  const rows = await read
+    .selectFrom("outputs")
+    .select("command_id")
+    .where("command_id", ">", after)
+    .where("command_id", "<", before)
+    .orderBy("command_id")
+    .limit(limit)
+    .execute();
+  return rows.map(({ command_id }) => command_id);
 }
 
 /** Where bytes are missing over the cap: between the head and the newest. */

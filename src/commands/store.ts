@@ -139,6 +139,37 @@ export function listCommands(read: Reader, listing: Listing): Promise<CommandRow
   return query.orderBy("id", "desc").limit(listing.limit).execute();
 }
 
+/** Those that ended before, oldest first. */
+export async function commandsEndedBefore(
+  read: Reader,
+  beforeMs: number,
+  limit: number,
+): Promise<string[]> {
+  const rows = await read
+    .selectFrom("commands")
+    .select("id")
+    .where("ended_at_ms", "<", beforeMs)
+    .orderBy("ended_at_ms")
+    .limit(limit)
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
+/** Their idempotency keys leave with them. One that has not ended stays. */
+export async function forgetCommands(tx: Tx, ids: readonly string[]): Promise<void> {
+  await tx
+    .deleteFrom("commands")
+    .where("id", "in", ids)
+    .where("ended_at_ms", "is not", null)
+    .execute();
+}
+
+/** Which of them are on record. */
+export async function knownCommands(read: Reader, ids: readonly string[]): Promise<Set<string>> {
+  const rows = await read.selectFrom("commands").select("id").where("id", "in", ids).execute();
+  return new Set(rows.map(({ id }) => id));
+}
+
 // Stdin waits here until the guest part has taken it over.
 
 export interface StdinPiece {

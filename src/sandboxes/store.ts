@@ -212,6 +212,36 @@ export async function countBooting(read: Reader): Promise<number> {
 export const sandboxesWithVm = (read: Reader): Promise<SandboxRow[]> =>
   sandboxesIn(read, phasesWithVm);
 
+export interface OldSandboxes {
+  beforeMs: number;
+  /** Ids above this one. */
+  after: string;
+  limit: number;
+}
+
+/** Deleted before that time, and no command on record is theirs; in the order of their ids. */
+export async function sandboxesDeletedBefore(
+  read: Reader,
+  { beforeMs, after, limit }: OldSandboxes,
+): Promise<string[]> {
+  const rows = await read
+    .selectFrom("sandboxes")
+    .select("id")
+    .where("phase", "=", "deleted")
+    .where("deleted_at_ms", "<", beforeMs)
+    .where("id", ">", after)
+    .where(sql<boolean>`not exists (select 1 from commands where sandbox_id = sandboxes.id)`)
+    .orderBy("id")
+    .limit(limit)
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
+/** One that is not deleted stays. */
+export async function forgetSandboxes(tx: Tx, ids: readonly string[]): Promise<void> {
+  await tx.deleteFrom("sandboxes").where("id", "in", ids).where("phase", "=", "deleted").execute();
+}
+
 function touch(tx: Tx, id: string): void {
   tx.touch(topics.sandbox(id));
   tx.touch(topics.conversation(id));

@@ -31,6 +31,8 @@ const settingsSchema = z.strictObject({
     disk_total_gib: count,
     host_memory_gib: z.number().min(0),
   }),
+  // Idempotency keys are promised for 48 hours at least, and a command's leaves with its record.
+  records: z.strictObject({ kept_days: z.int().min(3).max(36_500) }),
   sizes: z.array(sizeSchema).min(1),
 });
 export type Settings = z.infer<typeof settingsSchema>;
@@ -45,7 +47,7 @@ export const exampleText: string = example;
 export function parseSettings(text: string, where: string): Settings {
   const defaults = Bun.TOML.parse(example) as Record<string, unknown>;
   const merged = { ...defaults, ...parseToml(text, where) };
-  for (const section of ["listen", "limits"])
+  for (const section of ["listen", "limits", "records"])
     merged[section] = { ...(defaults[section] as object), ...(merged[section] as object) };
   const { success, data, error } = settingsSchema.safeParse(merged);
   if (success) return data;

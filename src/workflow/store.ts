@@ -115,3 +115,28 @@ export async function recordOutcome(tx: Tx, recording: Recording): Promise<void>
     .execute();
   tx.touch(topics.workflows);
 }
+
+/** Oldest first. */
+export async function workflowsFinishedBefore(
+  read: Reader,
+  beforeMs: number,
+  limit: number,
+): Promise<string[]> {
+  const rows = await read
+    .selectFrom("workflows")
+    .select("id")
+    .where("finished_at_ms", "<", beforeMs)
+    .orderBy("finished_at_ms")
+    .limit(limit)
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
+/** One that has not finished stays. */
+export async function forgetWorkflows(tx: Tx, ids: readonly string[]): Promise<void> {
+  await tx
+    .deleteFrom("workflows")
+    .where("id", "in", ids)
+    .where("finished_at_ms", "is not", null)
+    .execute();
+}

@@ -8,7 +8,7 @@ import { createApi } from "../../src/api/app.ts";
 import type { Api, ApiPorts } from "../../src/api/ports.ts";
 import type { Scope } from "../../src/api/store.ts";
 import { Fault } from "../../src/core/fault.ts";
-import { GiB } from "../../src/core/units.ts";
+import { dayMs, GiB } from "../../src/core/units.ts";
 import { openOutput, openState } from "../../src/db/open.ts";
 import { openBytes } from "../../src/db/sqlite.ts";
 import { openHost } from "../../src/hosts/host.ts";
@@ -102,6 +102,7 @@ export async function testHost(state?: Uint8Array): Promise<TestHost> {
       machineMemoryBytes: 100 * GiB,
     },
     sizes: defaultSizes,
+    recordsKeptMs: 30 * dayMs,
     sightings: new Sightings(clock),
     runEnded: async () => {},
     host: await openHost(db, clock, systemRandom),

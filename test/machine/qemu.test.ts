@@ -1,4 +1,8 @@
+import { test } from "bun:test";
 import { vmmContract } from "../contracts/vmm.contract.ts";
-import { TinyVms } from "./tiny-vms.ts";
+import { findKernel, TinyVms } from "./tiny-vms.ts";
 
-vmmContract("QEMU", () => TinyVms.begin());
+const kernel = findKernel();
+if (kernel === undefined)
+  test.skip("QEMU: there is no kernel to boot; HOLDFAST_TEST_KERNEL", () => {});
+else vmmContract("QEMU", () => TinyVms.begin(kernel));

@@ -10,12 +10,18 @@ interface Sleeper {
 export class VirtualClock implements Clock {
   #nowMs = Date.UTC(2026, 0, 1);
   readonly #startMs = this.#nowMs;
+  #setMs = 0;
   #order = 0;
   /** A binary heap by time, then by order of falling asleep. */
   readonly #heap: Sleeper[] = [];
 
   now(): number {
-    return this.#nowMs;
+    return this.#nowMs + this.#setMs;
+  }
+
+  /** The wall clock is set; nobody's sleep gets shorter or longer. */
+  set(aheadMs: number): void {
+    this.#setMs += aheadMs;
   }
 
   monotonic(): number {

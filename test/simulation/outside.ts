@@ -1,6 +1,6 @@
 /** The machine as the appliance sees it through its ports; every call goes through the world. */
 import { Fault } from "../../src/core/fault.ts";
-import { GiB, MiB } from "../../src/core/units.ts";
+import { dayMs, GiB, MiB } from "../../src/core/units.ts";
 import type { Disks } from "../../src/disk/disk.ts";
 import type { Base, Images } from "../../src/images/images.ts";
 import type { Limits } from "../../src/sandboxes/size.ts";
@@ -32,6 +32,8 @@ export const limits: Limits = {
   diskTotalBytes: 1024 * GiB,
   machineMemoryBytes: 24 * GiB,
 };
+
+export const recordsKeptMs = 30 * dayMs;
 
 /** One call to the outside; `act` is what it does to the machine. */
 export type Call = <T>(what: string, act: () => T) => Promise<T>;

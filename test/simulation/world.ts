@@ -21,6 +21,7 @@ import {
   type Call,
   driver,
   limits,
+  recordsKeptMs,
   simulatedDisks,
   simulatedImages,
   simulatedVmm,
@@ -164,6 +165,7 @@ export class World {
       guests: new SimulatedGuests(this, life),
       limits,
       sizes: defaultSizes,
+      recordsKeptMs,
     };
     this.ports = startAppliance(outside);
   }

@@ -76,6 +76,7 @@ create table commands (
 ) strict;
 create index commands_sandbox on commands (sandbox_id, id);
 create index commands_live on commands (sandbox_id, state) where ended_at_ms is null;
+create index commands_ended on commands (ended_at_ms) where ended_at_ms is not null;
 
 create table stdin_chunks (
   command_id text not null references commands (id),
@@ -104,6 +105,7 @@ create table workflows (
 -- A thing is changed by at most one workflow at a time.
 create unique index workflows_live on workflows (subject) where finished_at_ms is null;
 create index workflows_due on workflows (run_at_ms) where finished_at_ms is null;
+create index workflows_finished on workflows (finished_at_ms) where finished_at_ms is not null;
 
 create table api_keys (
   id text primary key,
@@ -120,12 +122,13 @@ create table idempotency_keys (
   request_sha256 blob not null,
   status integer not null,
   body text not null,
-  -- The command this key made, whose record keeps the key; others leave after their retention.
-  command_id text,
+  -- The command this key made: the key leaves with its record; others after their own retention.
+  command_id text references commands (id) on delete cascade,
   created_at_ms integer not null,
   primary key (api_key_id, key)
 ) strict, without rowid;
 create index idempotency_keys_age on idempotency_keys (created_at_ms);
+create index idempotency_keys_command on idempotency_keys (command_id);
 
 create table host (
   id text primary key,
