@@ -15,7 +15,10 @@ import { Fault } from "./core/fault.ts";
 import { dayMs, GiB, MiB } from "./core/units.ts";
 import { type Opening, openOutput, openState } from "./db/open.ts";
 import { openFile } from "./db/sqlite.ts";
-import { openHost } from "./hosts/host.ts";
+import { rawDisks } from "./disk/raw.ts";
+import { SocketGuests } from "./guest/channel.ts";
+import { type Host, openHost } from "./hosts/host.ts";
+import { ImageStore } from "./images/store.ts";
 import { deleteSandbox } from "./sandboxes/delete.ts";
 import { observeVms } from "./sandboxes/observe.ts";
 import { Sightings } from "./sandboxes/sightings.ts";
@@ -24,9 +27,13 @@ import { startSandbox } from "./sandboxes/start.ts";
 import { stopSandbox } from "./sandboxes/stop.ts";
 import { systemClock } from "./system/clock.ts";
 import type { Log } from "./system/log.ts";
+import { volatileDirectory } from "./system/process.ts";
 import { systemRandom } from "./system/random.ts";
 import type { Settings } from "./system/settings.ts";
 import { Signals } from "./system/signals.ts";
+import { absentVmm } from "./vmm/absent.ts";
+import { openQemu } from "./vmm/qemu/open.ts";
+import type { Vmm, VmRef } from "./vmm/vmm.ts";
 import { runWorkflows } from "./workflow/runner.ts";
 
 /** Everything outside the nouns, real or simulated. */
@@ -73,8 +80,8 @@ export async function openAppliance(options: ApplianceOptions): Promise<Applianc
   const output = openOutput({ sqlite: await openFile(join(data, "output.db")), ...opening });
   const common = { clock: systemClock, random: systemRandom, log, signals, db, output };
   const [limits, sizes] = [limitsOf(settings), sizesOf(settings)];
-  const machine = await openMachine(options);
   const host = await openHost(db, systemClock, systemRandom);
+  const machine = await openMachine(options, host);
   const recordsKeptMs = settings.records.kept_days * dayMs;
   const commandPorts = startAppliance({ ...common, ...machine, limits, sizes, recordsKeptMs });
   const { default_base: defaultBase } = settings;
@@ -89,42 +96,41 @@ export async function openAppliance(options: ApplianceOptions): Promise<Applianc
 
 type Machine = Pick<Outside, "vmm" | "driver" | "disks" | "images" | "guests">;
 
-/** Until this build has a hypervisor driver, it keeps records and says that it starts nothing. */
-async function openMachine(_: ApplianceOptions): Promise<Machine> {
-  const missing = async (): Promise<never> => {
-    throw new Fault("unavailable", "this build has no hypervisor driver", { code: "no_driver" });
-  };
-  const why = "this build has no hypervisor driver";
-  return {
-    driver: {
-      driver: "qemu",
-      acceleration: "emulated",
-      why,
-      timeScale: 10,
-      bootSlots: 1,
-      overheadBytes: 192 * MiB,
-    },
-    vmm: {
-      describe: missing,
-      boot: missing,
-      look: missing,
-      powerOff: missing,
-      kill: missing,
-      forget: missing,
-      list: async () => [],
-      console: missing,
-    },
-    disks: {
-      look: missing,
-      make: missing,
-      pathOf: () => "",
-      remove: missing,
-      list: async () => [],
-    },
-    images: { bases: async () => [], bootFiles: missing },
-    guests: { open: missing },
-  };
+/** The hypervisor, disks and images of this machine. VMs that run are found again, never ended. */
+async function openMachine({ data, log }: ApplianceOptions, host: Host): Promise<Machine> {
+  const images = new ImageStore(join(data, "images"));
+  const { vmm, guestPathOf } = await openVmm(images, host, log);
+  const guests = new SocketGuests({
+    pathOf: guestPathOf,
+    clock: systemClock,
+    random: systemRandom,
+  });
+  const disks = rawDisks(join(data, "disks"));
+  return { vmm, driver: await vmm.describe(), disks, images, guests };
 }
+
+interface OpenedVmm {
+  vmm: Vmm;
+  guestPathOf: (ref: VmRef) => string;
+}
+
+/** Where there is no hypervisor, records can still be read. */
+async function openVmm(images: ImageStore, host: Host, log: Log): Promise<OpenedVmm> {
+  const boot = images.currentBoot() === undefined ? undefined : await images.bootFiles();
+  const runRoot = join(volatileDirectory(), "holdfast", host.id.slice(-runRootLetters));
+  const common = { clock: systemClock, log, installation: host.id };
+  try {
+    const vmm = await openQemu({ ...common, runRoot, boot });
+    return { vmm, guestPathOf: (ref) => vmm.guestPathOf(ref) };
+  } catch (error) {
+    if (!(error instanceof Fault) || error.kind !== "unavailable") throw error;
+    log.error("no VM can be started", error);
+    return { vmm: absentVmm(error.message), guestPathOf: () => "" };
+  }
+}
+
+/** Sockets' paths are short; the rest of the id is on each VM's command line. */
+const runRootLetters = 10;
 
 function limitsOf({ limits }: Settings): Limits {
   return {

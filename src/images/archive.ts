@@ -6,7 +6,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Fault } from "../core/fault.ts";
-import { fsyncPath, publish, sha256Of } from "./files.ts";
+import { fsyncPath, publish } from "../system/files.ts";
+import { sha256Of } from "./digests.ts";
 import { type Lock, type LockedPackage, parseUris } from "./lock.ts";
 import type { Archive, Recipe } from "./recipe.ts";
 import { type Running, run } from "./run.ts";

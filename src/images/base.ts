@@ -4,8 +4,9 @@
  */
 import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { fsyncPath } from "../system/files.ts";
 import { download, sourceLines, type Workplace } from "./archive.ts";
-import { fsyncPath, sha256, sha256Of } from "./files.ts";
+import { sha256, sha256Of } from "./digests.ts";
 import customize from "./guest/customize.sh" with { type: "text" };
 import { type Lock, nameOf } from "./lock.ts";
 import type { Recipe } from "./recipe.ts";

@@ -14,10 +14,11 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { Fault } from "../core/fault.ts";
+import { fsyncPath } from "../system/files.ts";
 import { download, pathOf, type Workplace } from "./archive.ts";
 import { compressedKernel } from "./bzimage.ts";
 import { cpio, file, folder, link } from "./cpio.ts";
-import { fsyncPath, sha256, sha256Of } from "./files.ts";
+import { sha256, sha256Of } from "./digests.ts";
 import growUnit from "./guest/holdfast-grow.service" with { type: "text" };
 import guestUnit from "./guest/holdfast-guest.service" with { type: "text" };
 import init from "./guest/init.sh" with { type: "text" };

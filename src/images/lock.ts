@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { Fault } from "../core/fault.ts";
-import { readIfThere, writeWhole } from "./files.ts";
+import { readIfThere, writeWhole } from "../system/files.ts";
 
 const packageSchema = z.strictObject({
   /** As the archive calls the file: NAME_VERSION_ARCHITECTURE.deb, the colon escaped. */

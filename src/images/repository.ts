@@ -4,7 +4,7 @@
 import { linkSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathOf, type Workplace } from "./archive.ts";
-import { sha256Of } from "./files.ts";
+import { sha256Of } from "./digests.ts";
 import type { Lock, LockedPackage } from "./lock.ts";
 import { run } from "./run.ts";
 

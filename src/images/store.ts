@@ -14,8 +14,8 @@ import {
 import { join } from "node:path";
 import { z } from "zod";
 import { Fault } from "../core/fault.ts";
+import { fsyncPath, publish, readIfThere, writeWhole } from "../system/files.ts";
 import type { BootFiles } from "../vmm/vmm.ts";
-import { fsyncPath, publish, readIfThere, writeWhole } from "./files.ts";
 import type { Base, Images } from "./images.ts";
 
 const digestSchema = z.string().regex(/^sha256:[0-9a-f]{64}$/);

@@ -17,8 +17,13 @@ export function writeWhole(path: string, text: string): void {
   const fresh = `${path}.${process.pid}.new`;
   writeFileSync(fresh, text, { mode: 0o600 });
   fsyncPath(fresh);
-  renameSync(fresh, path);
-  fsyncPath(dirname(path));
+  publish(fresh, path);
+}
+
+/** Puts a file or a folder, whose contents were fsynced, in its place; durable on return. */
+export function publish(from: string, to: string): void {
+  renameSync(from, to);
+  fsyncPath(dirname(to));
 }
 
 /** Undefined where there is no such file. */

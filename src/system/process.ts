@@ -42,6 +42,10 @@ export function holdLock(path: string): void {
   throw new Fault("conflict", `another process holds ${path}`, { code: "data_in_use" });
 }
 
+/** Where files live that a restart of the machine may remove. */
+export const volatileDirectory = (): string =>
+  process.getuid?.() === 0 ? "/run" : (process.env["XDG_RUNTIME_DIR"] ?? "/tmp");
+
 /** What tells programs on this machine how to reach the network. */
 export function proxyVariables(): Record<string, string> {
   const names = ["http_proxy", "https_proxy", "ftp_proxy", "no_proxy"];
