@@ -41,7 +41,9 @@ async function main([name, ...argv]: readonly string[]): Promise<number> {
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
-  process.stderr.write(`error: ${error instanceof Error ? error.stack : String(error)}\n`);
+  process.stderr.write(
+    `error: ${error instanceof Error ? (error.stack ?? String(error)) : String(error)}\n`,
+  );
   process.exitCode = exitBroken;
 }
 // What was written to a pipe may still be on its way.

@@ -17,7 +17,7 @@ import { Fault } from "../core/fault.ts";
 import { fsyncPath } from "../system/files.ts";
 import { download, pathOf, type Workplace } from "./archive.ts";
 import { compressedKernel } from "./bzimage.ts";
-import { cpio, file, folder, link } from "./cpio.ts";
+import { type CpioEntry, cpio, file, folder, link } from "./cpio.ts";
 import { sha256, sha256Of } from "./digests.ts";
 import growUnit from "./guest/holdfast-grow.service" with { type: "text" };
 import guestUnit from "./guest/holdfast-guest.service" with { type: "text" };
@@ -103,17 +103,30 @@ async function makeInitramfs(tree: string, version: string, place: Workplace): P
     });
   const busybox = readFileSync(join(tree, "usr/bin/busybox"));
   return cpio([
-    ...["bin", "dev", "proc", "sys", "disk", "modules", "units", "masks"].map(folder),
+    ...["bin", "dev", "proc", "sys", "disk", "modules", "masks"].map(folder),
     file("bin/busybox", busybox, 0o755),
     link("bin/sh", "busybox"),
     file("init", init, 0o755),
     file("modules/order", `${modules.map(({ name }) => name).join("\n")}\n`),
     ...modules.map(({ name, content }) => file(`modules/${name}`, content)),
+    ...["units", "units/multi-user.target.wants", "units/sysinit.target.wants"].map(folder),
     file("units/holdfast-guest.service", guestUnit),
     file("units/holdfast-grow.service", growUnit),
-    file("masks/always", masks),
-    file("masks/trimmed", trimmed),
+    link("units/multi-user.target.wants/holdfast-guest.service", "../holdfast-guest.service"),
+    ...maskTree("masks/always", masks),
+    ...maskTree("masks/trimmed", trimmed),
   ]);
+}
+
+/** As systemd.unit(5) and systemd.generator(7) want what shall not run. */
+function maskTree(root: string, names: string): CpioEntry[] {
+  const folders = [root, `${root}/system`, `${root}/system-generators`].map(folder);
+  const masked = names.split("\n").filter((name) => name !== "" && !name.startsWith("#"));
+  const links = masked.map((name) => {
+    const under = name.endsWith("-generator") ? "system-generators" : "system";
+    return link(`${root}/${under}/${name}`, "/dev/null");
+  });
+  return [...folders, ...links];
 }
 
 async function unpackModule(path: string, place: Workplace): Promise<Uint8Array> {
@@ -139,7 +152,7 @@ async function makeToolsDisk(
 
 /** The runner is built into our binary, where only Bun can read it. */
 async function copyProgram(from: string, to: string): Promise<void> {
-  if (from.startsWith("/$bunfs/")) await Bun.write(to, Bun.file(from), { mode: 0o755 });
+  if (from.startsWith("/$bunfs/")) writeFileSync(to, await Bun.file(from).bytes());
   else copyFileSync(from, to);
   chmodSync(to, 0o755);
 }

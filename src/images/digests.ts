@@ -1,11 +1,9 @@
 /** Hashes of what images are made of and consist of. */
-import { createReadStream } from "node:fs";
 
-/** Hex. Reads the file in pieces. */
+/** Hex. Reads the file in pieces; also one that is built into the binary, which only Bun can open. */
 export async function sha256Of(path: string): Promise<string> {
   const hasher = new Bun.CryptoHasher("sha256");
-  for await (const piece of createReadStream(path, { highWaterMark: 1024 ** 2 }))
-    hasher.update(piece as Buffer);
+  for await (const piece of Bun.file(path).stream()) hasher.update(piece);
   return hasher.digest("hex");
 }
 
