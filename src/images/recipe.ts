@@ -51,6 +51,7 @@ const slim: readonly string[] = [
     "procps",
     "iproute2",
     "netbase",
+    "libnss-myhostname",
   ],
   ...["ca-certificates", "openssh-server", "openssh-client", "git", "python3", "less", "curl"],
 ];
