@@ -231,4 +231,44 @@ const empty = new Uint8Array();`,
     "await sql`rollback to job`.execute(tx);",
     "",
   ]),
+  mutant("stops listening where it cannot answer any more", "commands/conversation", [
+    'await this.#say({ type: "forget"',
+    'await this.#channel.send({ type: "forget"',
+  ]),
+  mutant("piles up acknowledgements for a guest that reads nothing", "commands/acknowledgements", [
+    "if (!this.#sending) void this.#sayAll();",
+    'void this.#send({ type: "ack", command_id: commandId, offset });',
+  ]),
+  mutant("holds the room of what has no VM while it is deleted", "sandboxes/sandbox", [
+    'export const withoutVm = "removing_disk"',
+    'export const withoutVm = "deleted"',
+  ]),
+  mutant("believes stdin that nobody sent", "commands/reports", [
+    "if (message.offset > (await stdinExtent(tx, command)).endBytes) return;",
+    "",
+  ]),
+  mutant("forgets what has ended at once", "commands/retention", [
+    "ports.clock.now() - ports.recordsKeptMs",
+    "ports.clock.now()",
+  ]),
+  mutant("forgets nothing", "commands/retention", [
+    "ports.clock.now() - ports.recordsKeptMs",
+    "ports.clock.now() - 1_000 * ports.recordsKeptMs",
+  ]),
+  mutant("removes output that is still on record", "commands/retention", [
+    "if (!known.has(id)) await",
+    "await",
+  ]),
+  mutant("forgets a sandbox that left a disk", "commands/retention", [
+    "ids.filter((id) => !left.has(id))",
+    "ids.filter((id) => left.has(id) || true)",
+  ]),
+  mutant("forgets all that is old in one step", "commands/retention", [
+    "const stepMax = 200;",
+    "const stepMax = 100_000;",
+  ]),
+  mutant("keeps a command's key when it forgets the command", "db/migrations/0001", [
+    "command_id text references commands (id) on delete cascade,",
+    "command_id text,",
+  ]),
 ];

@@ -22,7 +22,7 @@ const simulation = (name: string): string => `./test/simulation/${name}.test.ts`
 /** The quickest first; a mutant is dead at the first that fails. */
 const rounds: readonly Round[] = [
   { paths: ["core", "db", "workflow", "commands", "sandboxes"].map((name) => `./src/${name}`) },
-  { paths: [simulation("stories"), simulation("hostile")] },
+  { paths: ["stories", "hostile", "retention"].map(simulation) },
   { paths: [simulation("lives")], seeds: "20" },
   { paths: [simulation("every-call")] },
   { paths: [simulation("lives")], seeds: "100" },

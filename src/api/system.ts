@@ -1,7 +1,6 @@
 /** What this host is: its version, its hypervisor and its room. */
 import { z } from "@hono/zod-openapi";
-import { phasesHoldingRoom } from "../sandboxes/sandbox.ts";
-import { sumUse } from "../sandboxes/store.ts";
+import { sumRoom, sumUse } from "../sandboxes/store.ts";
 import type { ApiPorts } from "./ports.ts";
 import { makeApp, reading } from "./routes.ts";
 import { json, strict, timeOf, timeSchema } from "./schemas.ts";
@@ -58,7 +57,7 @@ export const systemRoutes = (ports: ApiPorts, startedAtMs: number) =>
 
 async function capacityOf({ db, limits, driver }: ApiPorts) {
   const all = await sumUse(db.read);
-  const running = await sumUse(db.read, phasesHoldingRoom);
+  const running = await sumRoom(db.read);
   const vmBytes = running.memoryBytes + running.sandboxes * driver.overheadBytes;
   return {
     sandboxes: amountOf(limits.sandboxesTotal, all.sandboxes),

@@ -5,7 +5,7 @@ import { GiB } from "../core/units.ts";
 import { type Db, openState, type Tx } from "../db/open.ts";
 import { openBytes } from "../db/sqlite.ts";
 import { checkRoomToCreate, checkRoomToStart } from "./capacity.ts";
-import { phasesHoldingRoom, type SandboxPhase } from "./sandbox.ts";
+import { type PhaseReason, phasesWithVm, type SandboxPhase } from "./sandbox.ts";
 import type { Limits, Size } from "./size.ts";
 import { insertSandbox } from "./store.ts";
 
@@ -27,13 +27,16 @@ const driver = {
   overheadBytes: GiB / 4,
 } as const;
 
-async function opened(phases: readonly SandboxPhase[]): Promise<Db> {
+type State = readonly [SandboxPhase, PhaseReason];
+
+async function opened(states: readonly State[]): Promise<Db> {
   const sqlite = await openBytes(undefined);
   const db = openState({ sqlite, committed: () => {}, gather: async () => {} });
   await db.write(async (tx) => {
-    for (const [index, phase] of phases.entries()) {
-      await insertSandbox(tx, sandbox(`sb_${index}`));
-      await tx.updateTable("sandboxes").set({ phase }).where("id", "=", `sb_${index}`).execute();
+    for (const [index, [phase, phase_reason]] of states.entries()) {
+      const id = `sb_${index}`;
+      await insertSandbox(tx, sandbox(id));
+      await tx.updateTable("sandboxes").set({ phase, phase_reason }).where("id", "=", id).execute();
     }
   });
   return db;
@@ -75,23 +78,26 @@ const start = (limits: Partial<Limits>) => (tx: Tx) =>
 const create = (limits: Partial<Limits>) => (tx: Tx) =>
   checkRoomToCreate(tx, { ...plenty, ...limits }, size);
 
-const phase = fc.constantFrom<SandboxPhase>(
-  "stopped",
-  "starting",
-  "running",
-  "stopping",
-  "lost",
-  "failed",
-  "deleting",
-  "deleted",
+const state = fc.constantFrom<State>(
+  ["stopped", "created"],
+  ["starting", "booting"],
+  ["running", "guest_answered"],
+  ["stopping", "stop_requested"],
+  ["lost", "guest_silent"],
+  ["failed", "vm_refused"],
+  ["deleting", "delete_requested"],
+  ["deleting", "removing_disk"],
+  ["deleted", "deleted"],
 );
+const hasVm = ([phase, reason]: State): boolean =>
+  phasesWithVm.includes(phase) || reason === "delete_requested";
 
 test("each limit holds for exactly what has a VM, or exists", async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(phase, { maxLength: 12 }), async (phases) => {
-      const db = await opened(phases);
-      const vms = phases.filter((each) => phasesHoldingRoom.includes(each)).length;
-      const all = phases.filter((each) => each !== "deleted").length;
+    fc.asyncProperty(fc.array(state, { maxLength: 12 }), async (states) => {
+      const db = await opened(states);
+      const vms = states.filter(hasVm).length;
+      const all = states.filter(([phase]) => phase !== "deleted").length;
       const at = async (limit: (room: number) => Partial<Limits>, used: number, metric: string) => {
         const check = metric.includes("total") ? create : start;
         expect(await refusal(db, check(limit(used)))).toBe(metric);
@@ -109,7 +115,10 @@ test("each limit holds for exactly what has a VM, or exists", async () => {
 });
 
 test("of two that ask for the last room at once, one gets it", async () => {
-  const db = await opened(["stopped", "stopped"]);
+  const db = await opened([
+    ["stopped", "created"],
+    ["stopped", "created"],
+  ]);
   const take = (id: string) =>
     refusal(db, async (tx) => {
       await start({ sandboxesRunning: 1 })(tx);

@@ -2,9 +2,9 @@
 import { Fault } from "../core/fault.ts";
 import type { Tx } from "../db/open.ts";
 import type { VmmDescription } from "../vmm/vmm.ts";
-import { phasesHoldingRoom, type SandboxRow } from "./sandbox.ts";
+import type { SandboxRow } from "./sandbox.ts";
 import type { Limits, Size } from "./size.ts";
-import { sumUse, type Use } from "./store.ts";
+import { sumRoom, sumUse, type Use } from "./store.ts";
 
 interface Quota {
   metric:
@@ -52,7 +52,7 @@ export async function checkRoomToStart(
   { limits, driver }: RoomPorts,
   sandbox: Pick<SandboxRow, "vcpus" | "memory_bytes">,
 ): Promise<void> {
-  const used = await sumUse(tx, phasesHoldingRoom);
+  const used = await sumRoom(tx);
   const clears_when = "a running sandbox stops";
   const { sandboxes, vcpus, memoryBytes } = used;
   refuseOver(used, [

@@ -13,7 +13,7 @@ import {
   type Workflow,
 } from "../workflow/workflow.ts";
 import type { SandboxPorts } from "./ports.ts";
-import type { SandboxRow } from "./sandbox.ts";
+import { holdsRoom, type SandboxRow, withoutVm } from "./sandbox.ts";
 import * as store from "./store.ts";
 
 type Step = "kill" | "removeDisk" | "forget";
@@ -40,7 +40,8 @@ export async function requestDelete(
   if (sandbox.phase === "deleting") return { operation: undefined };
   const nowMs = ports.clock.now();
   const { id: subject } = sandbox;
-  await store.moveSandbox(tx, { id: subject, event: "delete", reason: "delete_requested", nowMs });
+  const reason = holdsRoom(sandbox) ? "delete_requested" : withoutVm;
+  await store.moveSandbox(tx, { id: subject, event: "delete", reason, nowMs });
   const id = makeId("operation", nowMs, ports.random.bytes(10));
   await startWorkflow(tx, deleteSandbox, { id, subject, nowMs });
   return { operation: id };
@@ -49,7 +50,8 @@ export async function requestDelete(
 async function kill({ subject }: Attempt, ports: Looking<SandboxPorts>): Promise<Outcome<Step>> {
   const sandbox = await store.getSandbox(ports.db.read, subject);
   if (sandbox.run > 0) await ports.vmm.kill(store.refOf(sandbox));
-  return next("removeDisk");
+  const deleting = { id: subject, phase: "deleting" as const };
+  return next("removeDisk", (tx) => store.explainPhase(tx, deleting, withoutVm));
 }
 
 async function removeDisk(

@@ -10,8 +10,8 @@ import { topics } from "../system/signals.ts";
 import type { VmEnd, VmRef } from "../vmm/vmm.ts";
 import type { SandboxPorts } from "./ports.ts";
 import {
+  holdsRoom,
   type PhaseReason,
-  phasesHoldingRoom,
   rebootsMax,
   rebootWindowMs,
   type SandboxRow,
@@ -137,9 +137,7 @@ async function bootAgain(
 async function reapOrphans(ports: SandboxPorts): Promise<void> {
   for (const ref of await ports.vmm.list()) {
     const sandbox = await store.findSandbox(ports.db.read, ref.sandbox);
-    const expected =
-      sandbox !== undefined && sandbox.run === ref.run && phasesHoldingRoom.includes(sandbox.phase);
-    if (expected) continue;
+    if (sandbox?.run === ref.run && holdsRoom(sandbox)) continue;
     const { state } = await ports.vmm.look(ref);
     if (state === "alive")
       ports.log.warn("ending a VM that no record expects", { sandbox: ref.sandbox, run: ref.run });

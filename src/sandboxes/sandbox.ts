@@ -42,8 +42,16 @@ export const busyPhases: readonly SandboxPhase[] = ["starting", "stopping", "del
 /** Phases in which a VM may be spoken to. */
 export const phasesWithVm: readonly SandboxPhase[] = ["starting", "running", "stopping", "lost"];
 
-/** Phases that hold memory and processors of the host: a deletion has yet to end the VM. */
+/** Phases that may hold memory and processors of the host: a deletion has yet to end the VM. */
 export const phasesHoldingRoom: readonly SandboxPhase[] = [...phasesWithVm, "deleting"];
+
+/** From here on a deletion has no VM: it had none, or it has been ended. */
+export const withoutVm = "removing_disk" satisfies PhaseReason;
+
+/** Whether its VM may be there, and needs memory and processors. */
+export function holdsRoom(sandbox: Pick<SandboxRow, "phase" | "phase_reason">): boolean {
+  return phasesHoldingRoom.includes(sandbox.phase) && sandbox.phase_reason !== withoutVm;
+}
 
 /** Why a sandbox is in its phase: stable codes, each with the sentence people read. */
 export const phaseReasons = {
@@ -62,6 +70,7 @@ export const phaseReasons = {
   guest_shutdown: "The guest powered itself off.",
   vm_died: "Its VM ended unexpectedly; the disk is as after a power cut.",
   delete_requested: "A person asked for its deletion.",
+  removing_disk: "It is being deleted: no VM of it is left, and its disk is being removed.",
   deleted: "It was deleted.",
   disk_missing: "Its disk is not where it was; nothing is made in its place.",
   base_missing: "Its base is not on this host.",

@@ -8,11 +8,13 @@ import { topics } from "../system/signals.ts";
 import type { VmRef } from "../vmm/vmm.ts";
 import {
   type PhaseReason,
+  phasesHoldingRoom,
   phasesWithVm,
   type SandboxEvent,
   type SandboxPhase,
   type SandboxRow,
   sandboxMoves,
+  withoutVm,
 } from "./sandbox.ts";
 
 /** Columns a move may set along with the phase. */
@@ -184,9 +186,19 @@ export interface Use {
   diskBytes: number;
 }
 
-/** What sandboxes in these phases have together. */
-export async function sumUse(read: Reader, phases?: readonly SandboxPhase[]): Promise<Use> {
-  let query = read
+/** What all that exist have together. */
+export const sumUse = (read: Reader): Promise<Use> =>
+  summing(read).where("phase", "<>", "deleted").executeTakeFirstOrThrow();
+
+/** What those that hold room have together: see `holdsRoom`. */
+export const sumRoom = (read: Reader): Promise<Use> =>
+  summing(read)
+    .where("phase", "in", phasesHoldingRoom)
+    .where("phase_reason", "<>", withoutVm)
+    .executeTakeFirstOrThrow();
+
+const summing = (read: Reader) =>
+  read
     .selectFrom("sandboxes")
     .select((row) => [
       row.fn.countAll<number>().as("sandboxes"),
@@ -194,9 +206,6 @@ export async function sumUse(read: Reader, phases?: readonly SandboxPhase[]): Pr
       row.fn.coalesce(row.fn.sum<number>("memory_bytes"), row.lit(0)).as("memoryBytes"),
       row.fn.coalesce(row.fn.sum<number>("disk_bytes"), row.lit(0)).as("diskBytes"),
     ]);
-  query = phases ? query.where("phase", "in", phases) : query.where("phase", "<>", "deleted");
-  return query.executeTakeFirstOrThrow();
-}
 
 /** Boots under way: a VM was started whose guest part has not answered. */
 export async function countBooting(read: Reader): Promise<number> {

@@ -4,7 +4,7 @@ import { assert, Bug } from "../../src/core/assert.ts";
 import type { Moves } from "../../src/core/moves.ts";
 import {
   busyPhases,
-  phasesHoldingRoom,
+  holdsRoom,
   type SandboxRow,
   sandboxMoves,
 } from "../../src/sandboxes/sandbox.ts";
@@ -131,7 +131,7 @@ function checkMachine({ machine }: World): void {
 function checkUse({ machine }: World, sandboxes: readonly Sandbox[]): void {
   const alive = [...machine.vms.values()].filter(({ ended }) => !ended).length;
   assert(alive <= limits.sandboxesRunning, "more VMs run than may");
-  const holding = sandboxes.filter(({ phase }) => phasesHoldingRoom.includes(phase));
+  const holding = sandboxes.filter(holdsRoom);
   const memory = holding.reduce((sum, { memory_bytes }) => sum + memory_bytes, 0);
   const overhead = holding.length * driver.overheadBytes;
   assert(memory <= limits.memoryRunningBytes, "more memory is promised than the quota has");

@@ -7,12 +7,18 @@ import { Life } from "./life.ts";
 import { calm, storm } from "./weather.ts";
 import { World } from "./world.ts";
 
-/** @throws when anything that must hold does not. */
-export async function live(seed: number, events = 40): Promise<World> {
+const eventsInALife = 40;
+
+/**
+ * @param begun told of the world as it begins, for whoever asks what happened in it until it failed.
+ * @throws when anything that must hold does not.
+ */
+export async function live(seed: number, begun?: (world: World) => void): Promise<World> {
   const world = await World.begin(seed);
+  begun?.(world);
   world.weather = storm(world.random);
   const life = new Life(world);
-  for (let event = 0; event < events; event++) {
+  for (let event = 0; event < eventsInALife; event++) {
     await (world.random.chance(0.7) ? ask(life) : suffer(life));
     await life.pass(world.random.between(1, 40));
   }

@@ -299,6 +299,24 @@ test("a sandbox that is being deleted holds its room until its VM has ended", as
   await rest(story);
 });
 
+test("a sandbox without a VM holds no room while it is deleted", async () => {
+  const story = await Story.begin();
+  const idle = await story.made();
+  for (let count = 0; count < 3; count++) await story.running();
+  story.world.plan = (_, what) => (what === `remove disk ${idle}` ? "error" : undefined);
+  await story.remove(idle);
+  const next = await story.running();
+  expect(story.sandbox(idle)?.phase).toBe("deleting");
+  // The room of one that ran is free once its VM has ended, before its disk is gone.
+  story.world.plan = (_, what) => (what.startsWith("remove disk") ? "error" : undefined);
+  await story.remove(next);
+  const isEnded = (): boolean => story.world.machine.alive(next).length === 0;
+  expect(await story.until(isEnded, minute)).toBe(true);
+  await story.running();
+  expect(story.sandbox(next)?.phase).toBe("deleting");
+  await rest(story);
+});
+
 test("old news about an earlier run changes nothing", async () => {
   const story = await Story.begin();
   const id = await story.running();
