@@ -2,12 +2,22 @@
  * Real VMs that boot in two seconds of emulation: a stock kernel with an init of a few instructions.
  * Ends every VM it started.
  */
-import { existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { MiB } from "../../src/core/units.ts";
 import { systemClock } from "../../src/system/clock.ts";
+import { ifThere } from "../../src/system/files.ts";
 import { silentLog } from "../../src/system/log.ts";
+import { cgroup2Mounts } from "../../src/vmm/launch/cgroups.ts";
 import { endProcess, findByArgument, isAlive } from "../../src/vmm/launch/identity.ts";
 import { ownerName, ownerPrefix } from "../../src/vmm/qemu/argv.ts";
 import type { QemuVmm } from "../../src/vmm/qemu/driver.ts";
@@ -23,6 +33,7 @@ import {
 } from "../../src/vmm/qemu/tiny-guest.ts";
 import type { VmRef, VmSpec } from "../../src/vmm/vmm.ts";
 import { type GuestDeed, newRef, type VmmWorld } from "../contracts/vmm.contract.ts";
+import { testImages } from "./images.ts";
 
 export const floodLine = "this console never stops talking\n";
 
@@ -50,7 +61,8 @@ export class TinyVms implements VmmWorld {
     this.#options = options;
   }
 
-  static async begin(kernelPath: string, options: Partial<QemuOptions> = {}): Promise<TinyVms> {
+  static async begin(options: Partial<QemuOptions> = {}): Promise<TinyVms> {
+    const kernelPath = await findKernel();
     const root = mkdtempSync(join(tmpdir(), "hf-"));
     const installation = `test-${crypto.randomUUID()}`;
     const vmm = await open(root, installation, options);
@@ -99,6 +111,8 @@ export class TinyVms implements VmmWorld {
     }
     for (const { identity } of findByArgument(ownerPrefix(this.installation))) endProcess(identity);
     rmSync(this.root, { recursive: true });
+    for (const mount of cgroup2Mounts(readFileSync("/proc/self/mountinfo", "utf8")))
+      ifThere(() => rmdirSync(join(mount, "holdfast", this.installation)));
   };
 
   /** The QEMU processes, not their keepers. */
@@ -118,8 +132,7 @@ function open(runRoot: string, installation: string, options: Partial<QemuOption
   return openQemu({ ...common, ...options, runRoot, installation });
 }
 
-/** Set by whoever has a kernel; without one there is nothing to boot. */
-export function findKernel(): string | undefined {
-  const path = process.env["HOLDFAST_TEST_KERNEL"];
-  return path !== undefined && existsSync(path) ? path : undefined;
+/** Any will do that boots by PVH and needs no module to reach its init. */
+async function findKernel(): Promise<string> {
+  return process.env["HOLDFAST_TEST_KERNEL"] ?? (await testImages().bootFiles()).kernelPath;
 }

@@ -35,13 +35,16 @@ export class Cgroups {
     this.#root = root;
   }
 
-  /** Undefined where no group can be made; `under` is the mount point and what of it is ours. */
+  /** Undefined where no group can be made. Removes groups whose processes are gone. */
   static open(installation: string, mountinfo = readFileSync("/proc/self/mountinfo", "utf8")) {
     for (const mount of cgroup2Mounts(mountinfo)) {
       const root = join(mount, "holdfast", installation);
       try {
         mkdirSync(root, { recursive: true });
-        if (existsSync(join(root, "cgroup.procs"))) return new Cgroups(root);
+        if (!existsSync(join(root, "cgroup.procs"))) continue;
+        const groups = new Cgroups(root);
+        for (const name of groups.#names()) groups.remove(name);
+        return groups;
       } catch (error) {
         if (!isErrno(error, "EACCES", "EPERM", "EROFS", "ENOENT", "ENOSPC")) throw error;
       }
@@ -49,35 +52,31 @@ export class Cgroups {
     return undefined;
   }
 
-  /** May be called twice. @returns the file into which a process writes its pid to join. */
-  make(name: string): string {
-    const group = join(this.#root, name);
-    mkdirSync(group, { recursive: true });
-    return join(group, "cgroup.procs");
+  pathOf(name: string): string {
+    return join(this.#root, name);
   }
 
   /** SIGKILLs every process in it. */
   end(name: string): void {
-    const group = join(this.#root, name);
+    const group = this.pathOf(name);
     const whole = join(group, "cgroup.kill");
     // Linux before 5.14 has no cgroup.kill.
     if (existsSync(whole)) return void ifThere(() => writeFileSync(whole, "1"));
-    for (const pid of ifThere(() =>
-      readFileSync(join(group, "cgroup.procs"), "utf8").split("\n"),
-    ) ?? [])
-      if (pid !== "") ifThere(() => process.kill(Number(pid), "SIGKILL"));
+    const pids = ifThere(() => readFileSync(join(group, "cgroup.procs"), "utf8")) ?? "";
+    for (const pid of pids.split("\n").filter((each) => each !== ""))
+      ifThere(() => process.kill(Number(pid), "SIGKILL"));
   }
 
-  /** Processes that are still ending keep a group; the next sweep removes it. */
+  /** One that has processes stays. */
   remove(name: string): void {
     try {
-      ifThere(() => rmdirSync(join(this.#root, name)));
+      ifThere(() => rmdirSync(this.pathOf(name)));
     } catch (error) {
       if (!isErrno(error, "EBUSY", "ENOTEMPTY")) throw error;
     }
   }
 
-  list(): string[] {
+  #names(): string[] {
     return readdirSync(this.#root, { withFileTypes: true })
       .filter((each) => each.isDirectory())
       .map(({ name }) => name);

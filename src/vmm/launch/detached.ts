@@ -6,8 +6,8 @@ import { Fault } from "../../core/fault.ts";
 import type { Cgroups } from "./cgroups.ts";
 import type { Launcher, Program } from "./launcher.ts";
 
-/** Joins the group before anything else runs. */
-const joinAndRun = 'echo $$ >"$1" && shift && exec "$@"';
+/** Makes the group and joins it before anything else runs. */
+const joinAndRun = 'mkdir -p "$1" && echo $$ >"$1/cgroup.procs" && shift && exec "$@"';
 
 export class DetachedLauncher implements Launcher {
   readonly kind = "detached";
@@ -21,9 +21,9 @@ export class DetachedLauncher implements Launcher {
   }
 
   async launch({ name, argv }: Program): Promise<void> {
-    const entry = this.#cgroups?.make(name);
-    const whole =
-      entry === undefined ? argv : ["/bin/sh", "-c", joinAndRun, "join", entry, ...argv];
+    const group = this.#cgroups?.pathOf(name);
+    const join = ["/bin/sh", "-c", joinAndRun, "join"];
+    const whole = group === undefined ? argv : [...join, group, ...argv];
     try {
       // setsid, and no descriptor above 2 is inherited.
       const child = Bun.spawn([...whole], {

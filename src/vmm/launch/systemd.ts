@@ -8,6 +8,7 @@ import { secondMs } from "../../core/units.ts";
 import type { Launcher, Program } from "./launcher.ts";
 
 const answerMs = 30 * secondMs;
+const wordsMax = 500;
 
 /** As sd_booted(3) tests it; the binary is there on machines that run something else. */
 export function systemdRuns(): boolean {
@@ -52,10 +53,16 @@ export class SystemdLauncher implements Launcher {
 
   async launch(program: Program): Promise<void> {
     const { code, words } = await run(systemdRunArgv(program));
-    if (code === 0) return;
+    if (code === 0 || (await this.#runs(program.name))) return;
     throw new Fault("unavailable", `systemd did not start ${unitOf(program.name)}: ${words}`, {
       code: "launch",
     });
+  }
+
+  /** An earlier process of ours may have been cut short after it had it started. */
+  async #runs(name: string): Promise<boolean> {
+    const show = ["systemctl", "show", "--property=ActiveState", "--value", unitOf(name)];
+    return ["active", "activating"].includes((await run(show)).output);
   }
 
   /** A unit that is not there has nothing left to end. */
@@ -69,13 +76,20 @@ export class SystemdLauncher implements Launcher {
   }
 }
 
-async function run(argv: string[]): Promise<{ code: number; words: string }> {
+interface Answer {
+  readonly code: number;
+  readonly output: string;
+  readonly words: string;
+}
+
+async function run(argv: string[]): Promise<Answer> {
   const child = Bun.spawn(argv, {
-    stdio: ["ignore", "ignore", "pipe"],
+    stdio: ["ignore", "pipe", "pipe"],
     timeout: answerMs,
     killSignal: "SIGKILL",
     env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C.UTF-8" },
   });
-  const words = (await new Response(child.stderr).text()).trim().slice(0, 500);
-  return { code: await child.exited, words };
+  const streams = [child.stdout, child.stderr].map((each) => new Response(each).text());
+  const [output = "", words = ""] = (await Promise.all(streams)).map((each) => each.trim());
+  return { code: await child.exited, output, words: words.slice(0, wordsMax) };
 }

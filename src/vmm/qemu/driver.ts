@@ -104,8 +104,9 @@ export class QemuVmm implements Vmm {
   async look(ref: VmRef): Promise<VmSight> {
     const record = this.#runs.end(ref);
     if (record) return { state: "ended", ...endOf(this.#runs.endFacts(ref, record)) };
-    if (this.#alive(ref).length > 0) return { state: "alive" };
+    // Read once: its keeper may write it between two looks.
     const started = this.#runs.started(ref);
+    if (this.#alive(ref, started).length > 0) return { state: "alive" };
     if (!started) return { state: "absent" };
     const isThisBoot = started.bootId === this.#parts.hostBootId;
     const why = isThisBoot ? "its processes are gone" : "the machine restarted";
@@ -174,8 +175,7 @@ export class QemuVmm implements Vmm {
   }
 
   /** The processes of this run, keeper and QEMU, by the keeper's record or else by command line. */
-  #alive(ref: VmRef): ProcessIdentity[] {
-    const started = this.#runs.started(ref);
+  #alive(ref: VmRef, started = this.#runs.started(ref)): ProcessIdentity[] {
     if (started)
       return started.bootId === this.#parts.hostBootId ? started.processes.filter(isAlive) : [];
     const name = ownerName(this.#parts.machine.installation, ref);
