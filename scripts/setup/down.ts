@@ -1,8 +1,20 @@
 /** Stops the appliance; with --vms stops every sandbox first, so that their work ends in order. */
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { binaryOf, hasSystemd, isHealthy, type Place, say, unitPath } from "./place.ts";
-import { stopServe } from "./start.ts";
+import {
+  binaryOf,
+  die,
+  hasSystemd,
+  isHealthy,
+  type Place,
+  say,
+  unitPath,
+  until,
+  urlOf,
+} from "./place.ts";
+import { start, stopServe } from "./start.ts";
+
+const startMsMax = 60_000;
 
 const usage = `usage: scripts/down [--data DIR] [--port N] [--vms]
 
@@ -25,11 +37,16 @@ if (hasSystemd() && existsSync(unitPath)) Bun.spawnSync(["systemctl", "disable",
 await stopServe(place);
 say(values.vms ? "stopped, with all VMs" : "stopped; VMs and their commands run on");
 
-/** In order through the API; the binary itself ends what is left where nothing answers. */
+/** In order through the API, which is started for it where it does not run. */
 async function stopVms(): Promise<void> {
   const binary = binaryOf(place);
   if (!existsSync(binary)) return;
-  if (!(await isHealthy(place))) say("nothing answers; VMs are ended without asking their guests");
+  if (!(await isHealthy(place))) {
+    say("not running: started to stop the VMs in order");
+    start(place, true);
+    if (!(await until(startMsMax, () => isHealthy(place))))
+      die(`nothing answers on ${urlOf(place)}`, `look at ${place.data}/log/serve.log`);
+  }
   const { exitCode } = Bun.spawnSync([binary, "stop", "--all", "--data", data], {
     stdin: "ignore",
     stdout: "inherit",

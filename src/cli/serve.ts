@@ -94,6 +94,8 @@ function overridden(settings: Settings, flags: Overrides): Settings {
 }
 
 async function serveUntilToldToEnd(data: string, settings: Settings): Promise<number> {
+  // What commands wrote is nobody else's.
+  process.umask(0o077);
   holdData(data);
   const log = jsonLog(systemClock, (line) => void process.stdout.write(`${line}\n`));
   const told = toldToEnd();

@@ -61,6 +61,19 @@ export class Appliance {
     await this.#serve?.exited;
   }
 
+  /** As an upgrade ends it. */
+  async terminate(): Promise<void> {
+    this.#serve?.kill("SIGTERM");
+    await this.#serve?.exited;
+  }
+
+  async isHealthy(): Promise<boolean> {
+    return fetch(`${this.#url}/healthz`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  }
+
   async restart(): Promise<void> {
     await this.kill();
     await this.start();
@@ -94,6 +107,18 @@ export class Appliance {
   async get(path: string): Promise<any> {
     const headers = { authorization: `Bearer ${this.#key}` };
     return (await fetch(`${this.#url}${path}`, { headers })).json();
+  }
+
+  /** A change, with a key of its own. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  async post(path: string, body: unknown): Promise<any> {
+    const headers = {
+      authorization: `Bearer ${this.#key}`,
+      "content-type": "application/json",
+      "idempotency-key": crypto.randomUUID(),
+    };
+    const init = { method: "POST", headers, body: JSON.stringify(body) };
+    return (await fetch(`${this.#url}${path}`, init)).json();
   }
 
   /** Asks again and again until the answer is as wanted. */
