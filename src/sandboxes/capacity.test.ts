@@ -114,6 +114,36 @@ test("each limit holds for exactly what has a VM, or exists", async () => {
   );
 });
 
+test("a refusal names the metric, the limit, the use, who uses it and when it clears", async () => {
+  const db = await opened([["running", "guest_answered"]]);
+  const problem = (check: (tx: Tx) => Promise<void>): Promise<Fault> =>
+    db.write(check).then(
+      () => Promise.reject(new Error("it was not refused")),
+      (fault: Fault) => fault,
+    );
+  expect(await problem(start({ memoryRunningBytes: GiB }))).toMatchObject({
+    kind: "quota",
+    code: "quota_exceeded",
+    retryAfterSeconds: 30,
+    details: {
+      quota: {
+        metric: "memory.running",
+        limit: GiB,
+        used: GiB,
+        used_by: { sandboxes: 1 },
+        clears_when: "a running sandbox stops",
+      },
+    },
+  });
+  expect(await problem(start({ machineMemoryBytes: 2 * GiB }))).toMatchObject({
+    kind: "full",
+    code: "capacity_exceeded",
+    details: {
+      memory: { limit_bytes: 2 * GiB, used_bytes: 1.25 * GiB, wanted_bytes: 1.25 * GiB },
+    },
+  });
+});
+
 test("of two that ask for the last room at once, one gets it", async () => {
   const db = await opened([
     ["stopped", "created"],

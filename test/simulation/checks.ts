@@ -1,10 +1,16 @@
 /** What must hold: at every instant, storm or not, and once the dust has settled. */
-import { type CommandRow, commandMoves, isFinal } from "../../src/commands/command.ts";
+import {
+  type CommandRow,
+  commandMoves,
+  isFinal,
+  stateReasons,
+} from "../../src/commands/command.ts";
 import { assert, Bug } from "../../src/core/assert.ts";
 import type { Moves } from "../../src/core/moves.ts";
 import {
   busyPhases,
   holdsRoom,
+  phaseReasons,
   type SandboxRow,
   sandboxMoves,
 } from "../../src/sandboxes/sandbox.ts";
@@ -48,6 +54,7 @@ export class Checks {
   #checkSandbox(row: Sandbox): void {
     const { machine, steps } = this.#world;
     const { id, phase } = row;
+    assert(row.phase_reason in phaseReasons, `${id} is ${phase} for ${row.phase_reason}`);
     checkMoves(sandboxMoves, id, { from: this.#phases.get(id) ?? "stopped", to: phase });
     this.#phases.set(id, phase);
     if (row.workflow) steps.add(`${row.workflow}.${row.step}`);
@@ -68,6 +75,7 @@ export class Checks {
   async #checkCommand(row: CommandRow): Promise<void> {
     const { machine } = this.#world;
     const { id, state } = row;
+    assert(row.state_reason in stateReasons, `${id} is ${state} for ${row.state_reason}`);
     const times = machine.executed.get(id) ?? 0;
     if (state === "queued" || state === "not_launched" || state === "launch_failed")
       assert(times === 0 || machine.hostile.has(row.sandbox_id), `${id} is ${state}, yet it ran`);

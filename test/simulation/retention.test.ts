@@ -34,10 +34,11 @@ async function deleted(life: Life): Promise<string> {
   return sandbox;
 }
 
-/** The wall clock goes ahead, and a round of forgetting passes. */
+/** The wall clock goes ahead; a restart begins with a round of forgetting. */
 async function later(life: Life, ms: number): Promise<void> {
   life.world.clock.set(ms);
-  await life.until(() => false, roundMs);
+  await life.world.crash();
+  await life.until(() => false, minuteMs);
 }
 
 function count({ world }: Life, table: string, where = "true"): number {
@@ -69,7 +70,9 @@ test("what has ended is on record for its time, with its output and its key, and
   expect(count(life, "idempotency_keys")).toBe(1);
   expect(life.sandbox(gone)?.phase).toBe("deleted");
   expect(count(life, "workflows")).toBe(3);
-  await later(life, 2 * dayMs);
+  // Without a restart, too.
+  life.world.clock.set(2 * dayMs);
+  await life.until(() => false, roundMs);
   expect(life.row(command)).toBeUndefined();
   expect(await outputs(life)).toEqual([]);
   expect(count(life, "idempotency_keys")).toBe(0);
