@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { ask, base, testHost } from "../../test/api/host.ts";
 import { dayMs } from "../core/units.ts";
-import { dropAnswersBefore } from "./store.ts";
+import { dropAnswersBefore, keepAnswer } from "./store.ts";
 
 test("fifty equal requests at once make one sandbox", async () => {
   const { app, key } = await testHost();
@@ -110,4 +110,19 @@ test("old answers are forgotten, a command's never", async () => {
   await ports.db.write((tx) => dropAnswersBefore(tx, ports.clock.now() - dayMs));
   expect((await ask(app, "POST /v1/sandboxes", sandbox)).body.code).toBe("name_taken");
   expect((await ask(app, "POST /v1/sandboxes/web/commands", command)).body).toEqual(sent.body);
+});
+
+test("many old answers are forgotten in steps", async () => {
+  const { ports } = await testHost();
+  const rest = { api_key_id: "key_1", request_sha256: new Uint8Array(32), status: 201, body: "{}" };
+  await ports.db.write(async (tx) => {
+    for (let count = 0; count < 1_100; count++)
+      await keepAnswer(tx, { ...rest, key: `${count}`, command_id: null, created_at_ms: count });
+  });
+  const steps: number[] = [];
+  const step = () => ports.db.write((tx) => dropAnswersBefore(tx, 1_050));
+  for (let dropped = await step(); dropped > 0; dropped = await step()) steps.push(dropped);
+  expect(steps).toEqual([500, 500, 50]);
+  const left = await ports.db.read.selectFrom("idempotency_keys").select("key").execute();
+  expect(left.length).toBe(50);
 });

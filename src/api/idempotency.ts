@@ -18,6 +18,8 @@ const keyPattern = /^[\x21-\x7e]{1,255}$/;
 /** Twice what is promised, so that a purge never races a client's last retry. */
 const keptMs = 4 * dayMs;
 const purgePeriodMs = hourMs;
+/** Between two steps of a purge. */
+const pauseMs = 100;
 /** How long a request waits for an equal one that is still being carried out. */
 const equalWaitMs = 5 * secondMs;
 
@@ -140,7 +142,9 @@ function replay<Body, Status extends number>(
 export async function purgeAnswers({ db, clock, log }: PurgePorts): Promise<never> {
   while (true) {
     try {
-      await db.write((tx) => dropAnswersBefore(tx, clock.now() - keptMs));
+      const beforeMs = clock.now() - keptMs;
+      while ((await db.write((tx) => dropAnswersBefore(tx, beforeMs))) > 0)
+        await clock.sleep(pauseMs);
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
       log.error("forgetting old answers failed", error);

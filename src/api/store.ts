@@ -67,11 +67,31 @@ export async function keepAnswer(tx: Tx, answer: KeptAnswer): Promise<void> {
     .execute();
 }
 
-/** Forgets answers older than this, but never one that made a command: its record keeps them. */
-export async function dropAnswersBefore(tx: Tx, atMs: number): Promise<void> {
-  await tx
-    .deleteFrom("idempotency_keys")
+const answersDroppedMax = 500;
+
+/**
+ * Forgets answers older than this, but never one that made a command: its record keeps them.
+ * Returns how many it forgot; as long as there are any, there may be more.
+ */
+export async function dropAnswersBefore(tx: Tx, atMs: number): Promise<number> {
+  const old = await tx
+    .selectFrom("idempotency_keys")
+    .select(["api_key_id", "key"])
     .where("created_at_ms", "<", atMs)
     .where("command_id", "is", null)
+    .orderBy("created_at_ms")
+    .limit(answersDroppedMax)
     .execute();
+  if (old.length === 0) return 0;
+  await tx
+    .deleteFrom("idempotency_keys")
+    .where(({ eb, refTuple, tuple }) =>
+      eb(
+        refTuple("api_key_id", "key"),
+        "in",
+        old.map(({ api_key_id, key }) => tuple(api_key_id, key)),
+      ),
+    )
+    .execute();
+  return old.length;
 }
