@@ -231,3 +231,17 @@ test("a VM is a unit of systemd where that runs, and in a cgroup of its own else
   console.log(`its group: ${groups[0]}`);
   await world.vmm.kill(spec.ref);
 });
+
+test("a VM's process cannot do what root can, and not regain it", async () => {
+  const spec = world.specOf("sleeps");
+  await world.vmm.boot(spec);
+  const readSearch = 1n << 2n;
+  for (const { identity } of findByArgument(ownerName(world.installation, spec.ref))) {
+    const status = readFileSync(`/proc/${identity.pid}/status`, "utf8");
+    const fieldOf = (name: string) => new RegExp(`^${name}:\\s*(\\S+)$`, "m").exec(status)?.[1];
+    expect(BigInt(`0x${fieldOf("CapEff")}`) & ~readSearch).toBe(0n);
+    expect(BigInt(`0x${fieldOf("CapBnd")}`) & ~readSearch).toBe(0n);
+    expect(fieldOf("NoNewPrivs")).toBe("1");
+  }
+  await world.vmm.kill(spec.ref);
+});

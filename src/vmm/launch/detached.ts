@@ -2,6 +2,7 @@
  * Launches where systemd does not run: a session of its own, stdio on /dev/null, in a cgroup of its
  * own where there are any. Never waits for what it started.
  */
+import { existsSync } from "node:fs";
 import { Fault } from "../../core/fault.ts";
 import type { Cgroups } from "./cgroups.ts";
 import type { Launcher, Program } from "./launcher.ts";
@@ -9,13 +10,33 @@ import type { Launcher, Program } from "./launcher.ts";
 /** Makes the group and joins it before anything else runs. */
 const joinAndRun = 'mkdir -p "$1" && echo $$ >"$1/cgroup.procs" && shift && exec "$@"';
 
+/** setpriv(1): what the unit of a VM would take from root, too. */
+const withoutPower: readonly string[] = [
+  ...["/usr/bin/setpriv", "--no-new-privs", "--inh-caps=-all"],
+  "--bounding-set=-all,+dac_read_search",
+  "--",
+];
+
+/** Whether we are root and may give up what root can do. */
+export function canGiveUpPower(): boolean {
+  if (process.getuid?.() !== 0 || !existsSync("/usr/bin/setpriv")) return false;
+  return Bun.spawnSync([...withoutPower, "/bin/true"]).exitCode === 0;
+}
+
+export interface DetachedOptions {
+  readonly cgroups: Cgroups | undefined;
+  readonly givesUpPower: boolean;
+}
+
 export class DetachedLauncher implements Launcher {
   readonly kind = "detached";
   readonly lacks: string | undefined;
   readonly #cgroups: Cgroups | undefined;
+  readonly #givesUpPower: boolean;
 
-  constructor(cgroups: Cgroups | undefined) {
+  constructor({ cgroups, givesUpPower }: DetachedOptions) {
     this.#cgroups = cgroups;
+    this.#givesUpPower = givesUpPower;
     const missing = "no cgroup2 can be written here, so VMs run without groups of their own";
     this.lacks = cgroups ? undefined : missing;
   }
@@ -23,7 +44,8 @@ export class DetachedLauncher implements Launcher {
   async launch({ name, argv }: Program): Promise<void> {
     const group = this.#cgroups?.pathOf(name);
     const join = ["/bin/sh", "-c", joinAndRun, "join"];
-    const whole = group === undefined ? argv : [...join, group, ...argv];
+    const program = this.#givesUpPower ? [...withoutPower, ...argv] : argv;
+    const whole = group === undefined ? program : [...join, group, ...program];
     try {
       // setsid, and no descriptor above 2 is inherited.
       const child = Bun.spawn([...whole], {

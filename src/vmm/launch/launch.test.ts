@@ -27,7 +27,7 @@ test("what is launched is a session of its own that holds nothing of ours", asyn
   const directory = mkdtempSync(join(tmpdir(), "launch-"));
   const out = join(directory, "out");
   const script = `cut -d' ' -f6 /proc/$$/stat >${out}; exec sleep 60`;
-  await new DetachedLauncher(undefined).launch({
+  await new DetachedLauncher({ cgroups: undefined, givesUpPower: false }).launch({
     name: "one",
     argv: ["/bin/sh", "-c", script, out],
   });

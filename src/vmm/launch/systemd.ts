@@ -23,7 +23,8 @@ const properties: readonly string[] = [
   "KillMode=control-group",
   "OOMPolicy=continue",
   "NoNewPrivileges=yes",
-  "CapabilityBoundingSet=",
+  // Disks are root's own; only the way to them may lead through folders of others.
+  "CapabilityBoundingSet=CAP_DAC_READ_SEARCH",
   "RestrictAddressFamilies=AF_UNIX",
   "ProtectSystem=full",
   "ProtectKernelTunables=yes",

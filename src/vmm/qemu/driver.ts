@@ -67,7 +67,12 @@ export class QemuVmm implements Vmm {
 
   async #boot(spec: VmSpec): Promise<void> {
     const { ref } = spec;
-    if (this.#isFinal(ref) || (await this.look(ref)).state !== "absent") return;
+    if (this.#isFinal(ref)) return;
+    const { state } = await this.look(ref);
+    // Started by a process that was gone before it knew.
+    const isNews = this.#runs.started(ref) !== undefined && !this.#runs.isReady(ref);
+    if (state === "alive" && isNews) return this.#established(ref);
+    if (state !== "absent") return;
     refuseBadFiles(spec);
     this.#runs.prepare(ref);
     const { keeperPath, launcher, machine } = this.#parts;

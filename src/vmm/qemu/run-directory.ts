@@ -7,7 +7,7 @@
  *
  * Never names a path outside its root.
  */
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { assert } from "../../core/assert.ts";
 import { Fault } from "../../core/fault.ts";
@@ -116,8 +116,13 @@ export class RunDirectories {
       record,
       log: decode(this.#newest(ref, "log")),
       serial: decode(this.#newest(ref, "console")),
-      wasReady: readIfThere(join(this.path(ref), "ready")) !== undefined,
+      wasReady: this.isReady(ref),
     };
+  }
+
+  /** Its QEMU was seen to run. */
+  isReady(ref: VmRef): boolean {
+    return existsSync(join(this.path(ref), "ready"));
   }
 
   markReady(ref: VmRef): void {
