@@ -44,7 +44,7 @@ export const machineStages: readonly Stage[] = [
   {
     name: "mutants",
     argv: [bin("bun"), "scripts/mutate.ts"],
-    timeoutMs: 15 * minuteMs,
+    timeoutMs: 20 * minuteMs,
     again: "bun run mutate",
     isShown: true,
   },

@@ -40,7 +40,7 @@ test("the first start is from the base, every other from the kept disk, and each
   await rest(story);
 });
 
-test("a start that fails leaves the disk as it is, and the next one goes on with it", async () => {
+test("a start that fails leaves no VM and the disk as it is, and the next one goes on with it", async () => {
   const story = await Story.begin();
   const id = await story.running();
   await story.stop(id);
@@ -50,6 +50,7 @@ test("a start that fails leaves the disk as it is, and the next one goes on with
   await story.comesTo(id, "failed");
   expect(story.sandbox(id)).toMatchObject({ phase_reason: "guest_never_answered", disk_made: 1 });
   expect(story.world.machine.disks.has(id)).toBe(true);
+  expect(story.world.machine.alive(id)).toEqual([]);
   story.world.machine.stillborn = 0;
   await story.start(id);
   await story.comesTo(id, "running");
@@ -128,5 +129,25 @@ test("a command that was killed says by whom, one that a stop ended says that", 
   const told = { state_reason: "killed", kill_by: "key_1", kill_signal: "INT", signal: "INT" };
   expect(story.row(killed) as object).toMatchObject(told);
   expect(story.row(other)).toMatchObject({ state_reason: "stopped", kill_by: null });
+  await rest(story);
+});
+
+test("a run whose guest was up is never booted again, though its machine forgot it", async () => {
+  const story = await Story.begin();
+  story.world.machine.bootMs = 1;
+  const id = await story.made();
+  const boot = `boot ${id}/1`;
+  let lost = false;
+  // The machine goes down with the commit that says that the guest answered.
+  story.world.plan = (_, what) => {
+    if (what === boot) return "lostReply";
+    if (lost || what !== "commit records" || !story.sandbox(id)?.guest_boot_id) return undefined;
+    lost = true;
+    return "hostLost";
+  };
+  await story.start(id);
+  await story.comesTo(id, "stopped");
+  expect(story.sandbox(id)).toMatchObject({ phase_reason: "vm_died", run: 1 });
+  expect(story.world.occasions.filter((what) => what === boot).length).toBe(1);
   await rest(story);
 });
