@@ -29,8 +29,8 @@ export const mutants: readonly Mutant[] = [
     "const data = chunk.data;",
   ]),
   mutant("takes output of a command of another sandbox", "commands/intake", [
-    "command?.sandbox_id !== sandboxId || command.run === null",
-    "command === undefined",
+    "command.sandbox_id !== sandboxId || command.run === null",
+    "command.id === sandboxId",
   ]),
   mutant("records an end before its output", "commands/conversation", [
     "await this.#intake.settled(message.command_id, message.output_bytes);",
@@ -236,8 +236,8 @@ const empty = new Uint8Array();`,
     'await this.#channel.send({ type: "forget"',
   ]),
   mutant("piles up acknowledgements for a guest that reads nothing", "commands/acknowledgements", [
-    "if (!this.#sending) void this.#sayAll();",
-    'void this.#send({ type: "ack", command_id: commandId, offset });',
+    "this.#saying ??= this.#sayAll();",
+    'this.#saying = this.#send({ type: "ack", command_id: commandId, offset });',
   ]),
   mutant("holds the room of what has no VM while it is deleted", "sandboxes/sandbox", [
     'export const withoutVm = "removing_disk"',
@@ -270,5 +270,9 @@ const empty = new Uint8Array();`,
   mutant("keeps a command's key when it forgets the command", "db/migrations/0001", [
     "command_id text references commands (id) on delete cascade,",
     "command_id text,",
+  ]),
+  mutant("breaks with a guest that holds what was forgotten", "commands/intake", [
+    "if (!command) return true;",
+    "if (!command) throw foreign(id);",
   ]),
 ];

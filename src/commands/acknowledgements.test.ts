@@ -14,7 +14,7 @@ test("a guest that reads nothing makes nothing pile up", async () => {
       goOn = resolve;
     });
   });
-  for (let offset = 1; offset <= 1_000; offset++) acknowledgements.say("cmd_1", offset);
+  for (let offset = 1; offset <= 1_000; offset++) void acknowledgements.say("cmd_1", offset);
   await turn();
   expect(said.length).toBe(1);
   goOn();
@@ -41,8 +41,8 @@ test("the newest offset of every command is said in the end, and none goes back"
       const newest = new Map<string, number>();
       for (const { id, offset, waits } of says) {
         newest.set(id, Math.max(offset, newest.get(id) ?? 0));
-        acknowledgements.say(id, offset);
-        if (waits) await turn();
+        const saying = acknowledgements.say(id, offset);
+        if (waits) await saying;
       }
       for (let left = 0; left < says.length + 1; left++) await turn();
       expect(last).toEqual(newest);

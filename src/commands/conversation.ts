@@ -18,6 +18,7 @@ import { Dictation } from "./dictation.ts";
 import { OutputIntake } from "./intake.ts";
 import type { CommandPorts } from "./ports.ts";
 import { recordEnd, recordRefusal, recordSignal, recordStart, recordStdin } from "./reports.ts";
+import { findCommand } from "./store.ts";
 
 const pingPeriodMs = 5 * secondMs;
 /** Times the VMM's scale: a channel on which nothing comes is opened anew. */
@@ -136,10 +137,15 @@ export class Conversation {
     await this.#intake.take(this.#ref.sandbox, this.#ports.db.read, message);
   }
 
-  /** All output first: an end that is on record promises that nothing is missing before it. */
+  /**
+   * All output first: an end that is on record promises that nothing is missing before it. One that
+   * has left the records was recorded long ago.
+   */
   async #hearEnd(message: Extract<GuestMessage, { type: "ended" }>): Promise<void> {
-    await this.#intake.settled(message.command_id, message.output_bytes);
-    await this.#record((tx) => recordEnd(tx, this.#report(message)));
+    if (await findCommand(this.#ports.db.read, message.command_id)) {
+      await this.#intake.settled(message.command_id, message.output_bytes);
+      await this.#record((tx) => recordEnd(tx, this.#report(message)));
+    }
     await this.#say({ type: "forget", command_id: message.command_id });
   }
 

@@ -14,14 +14,17 @@ type OutputMessage = Extract<GuestMessage, { type: "output" }>;
 
 const waitingBytesMax = 8 * MiB;
 
+/** Returns once nothing more waits to be said. Never fails. */
+type Acknowledge = (commandId: string, offset: number) => Promise<void>;
+
 export class OutputIntake {
   readonly #output: OutputDb;
-  readonly #acknowledge: (commandId: string, offset: number) => void;
+  readonly #acknowledge: Acknowledge;
   /** Commands whose output this guest may send, with the newest write of each. */
   readonly #writes = new Map<string, Promise<void>>();
   #waitingBytes = 0;
 
-  constructor(output: OutputDb, acknowledge: (commandId: string, offset: number) => void) {
+  constructor(output: OutputDb, acknowledge: Acknowledge) {
     this.#output = output;
     this.#acknowledge = acknowledge;
   }
@@ -30,7 +33,8 @@ export class OutputIntake {
   async take(sandboxId: string, read: Reader, message: OutputMessage): Promise<void> {
     const { command_id: id } = message;
     if (!this.#writes.has(id) && (await this.#isOver(read, sandboxId, id))) {
-      this.#acknowledge(id, message.offset + message.payload.length);
+      // Awaited, because a guest may name as many commands as it likes.
+      await this.#acknowledge(id, message.offset + message.payload.length);
       return;
     }
     const size = message.payload.length;
@@ -56,11 +60,12 @@ export class OutputIntake {
 
   /**
    * An end on record has all its output: what the guest part sends again, because an
-   * acknowledgement was lost, is only acknowledged.
+   * acknowledgement was lost, is only acknowledged. So is what has left the records long ago.
    */
   async #isOver(read: Reader, sandboxId: string, id: string): Promise<boolean> {
     const command = await findCommand(read, id);
-    if (command?.sandbox_id !== sandboxId || command.run === null) throw foreign(id);
+    if (!command) return true;
+    if (command.sandbox_id !== sandboxId || command.run === null) throw foreign(id);
     return isFinal(command.state);
   }
 
@@ -68,7 +73,7 @@ export class OutputIntake {
     const { command_id: commandId, offset, stream, at_ms: atMs, payload: data } = message;
     const endBytes = await appendOutput(this.#output, { commandId, offset, stream, atMs, data });
     if (endBytes === undefined) throw hole(commandId);
-    this.#acknowledge(commandId, endBytes);
+    void this.#acknowledge(commandId, endBytes);
   }
 }
 

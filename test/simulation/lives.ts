@@ -1,9 +1,11 @@
 /** Random lives: a storm for a while, then calm, in which everything must come to rest and agree. */
 import { liveStates } from "../../src/commands/command.ts";
 import { assert } from "../../src/core/assert.ts";
+import { dayMs, minuteMs } from "../../src/core/units.ts";
 import { signalNames } from "../../src/guest/guest.ts";
 import { checkStdin, readAll } from "./check-output.ts";
 import { Life } from "./life.ts";
+import { recordsKeptMs } from "./outside.ts";
 import { calm, storm } from "./weather.ts";
 import { World } from "./world.ts";
 
@@ -23,6 +25,7 @@ export async function live(seed: number, begun?: (world: World) => void): Promis
     await life.pass(world.random.between(1, 40));
   }
   await rest(life);
+  await outlive(life);
   return world;
 }
 
@@ -156,4 +159,21 @@ async function checkAllWork(life: Life): Promise<void> {
     assert(life.row(command)?.state === "exited", `${id}: ${life.row(command)?.state}`);
     assert((await readAll(life.world, command)).toString() === "still here\n", `${id}: its words`);
   }
+}
+
+const forgetMaxMs = 30 * minuteMs;
+
+/** Long after, nothing is left of what has ended, and what runs goes on. */
+async function outlive(life: Life): Promise<void> {
+  const { world } = life;
+  world.clock.set(recordsKeptMs + dayMs);
+  await world.crash();
+  const left = (): string[] => [
+    ...world.look<{ id: string }>("id from commands").map(({ id }) => id),
+    ...world.look<{ id: string }>("id from sandboxes where phase = 'deleted'").map(({ id }) => id),
+    ...world.commandsWithOutput(),
+  ];
+  await life.until(() => left().length === 0, forgetMaxMs);
+  assert(left().length === 0, `${left()} ended long ago and is still on record`);
+  await checkAllWork(life);
 }

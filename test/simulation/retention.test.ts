@@ -45,11 +45,6 @@ function count({ world }: Life, table: string, where = "true"): number {
   return world.look<{ n: number }>(`count(*) as n from ${table} where ${where}`)[0]?.n ?? -1;
 }
 
-async function outputs({ world }: Life): Promise<string[]> {
-  const rows = await world.output.read.selectFrom("chunks").select("command_id").execute();
-  return [...new Set(rows.map(({ command_id }) => command_id))];
-}
-
 function keepKeyOf({ world }: Life, command_id: string | null, key: string): Promise<void> {
   const request_sha256 = new Uint8Array(32);
   const created_at_ms = world.clock.now();
@@ -66,7 +61,7 @@ test("what has ended is on record for its time, with its output and its key, and
   await later(life, recordsKeptMs - dayMs);
   await life.world.db.write((tx) => dropAnswersBefore(tx, life.world.clock.now()));
   expect(life.row(command)?.state).toBe("exited");
-  expect(await outputs(life)).toContain(command);
+  expect(life.world.commandsWithOutput()).toContain(command);
   expect(count(life, "idempotency_keys")).toBe(1);
   expect(life.sandbox(gone)?.phase).toBe("deleted");
   expect(count(life, "workflows")).toBe(3);
@@ -74,7 +69,7 @@ test("what has ended is on record for its time, with its output and its key, and
   life.world.clock.set(2 * dayMs);
   await life.until(() => false, roundMs);
   expect(life.row(command)).toBeUndefined();
-  expect(await outputs(life)).toEqual([]);
+  expect(life.world.commandsWithOutput()).toEqual([]);
   expect(count(life, "idempotency_keys")).toBe(0);
   expect(life.sandbox(gone)).toBeUndefined();
   expect(count(life, "workflows")).toBe(0);
@@ -90,7 +85,7 @@ test("what has not ended is never forgotten, nor its sandbox, output or key", as
   await keepKeyOf(life, cat, "of a command");
   await later(life, 10 * recordsKeptMs);
   expect(life.row(cat)?.state).toBe("running");
-  expect(await outputs(life)).toEqual([cat]);
+  expect(life.world.commandsWithOutput()).toEqual([cat]);
   expect(count(life, "idempotency_keys")).toBe(1);
   expect(life.sandbox(sandbox)?.phase).toBe("running");
   await life.write(cat, "", true);
@@ -162,7 +157,26 @@ test("whatever strikes while it forgets, the next round leaves nothing half forg
       life.world.plan = undefined;
       await later(life, 0);
       expect([life.row(old), life.sandbox(gone)]).toEqual([undefined, undefined]);
-      expect(await outputs(life)).toEqual([]);
+      expect(life.world.commandsWithOutput()).toEqual([]);
       expect(life.row(work)?.state).toBe("running");
     }
+});
+
+test("a guest that still holds what was forgotten long ago is told to forget it, and goes on", async () => {
+  const life = await begin();
+  const { machine } = life.world;
+  const sandbox = (await life.create()) ?? "";
+  await ended(life, sandbox, "true");
+  life.world.plan = (_, what) => (/^say (ack|forget)$/.test(what) ? "error" : undefined);
+  const command = await ended(life, sandbox, "program", "0", "500", "0");
+  const [vm] = machine.alive(sandbox);
+  if (!vm) throw new Error("it has no VM");
+  vm.silent = true;
+  await later(life, recordsKeptMs + dayMs);
+  expect([life.row(command), vm.guest.commands.has(command)]).toEqual([undefined, true]);
+  life.world.plan = undefined;
+  vm.silent = false;
+  expect(await life.until(() => vm.guest.commands.size === 0, 3 * minuteMs)).toBe(true);
+  await ended(life, sandbox, "true");
+  expect(life.sandbox(sandbox)?.phase).toBe("running");
 });

@@ -97,6 +97,12 @@ export class World {
     return row?.end_bytes ?? 0;
   }
 
+  /** Ids of commands of which any output is stored. */
+  commandsWithOutput(): string[] {
+    const sql = "select command_id as id from outputs union select command_id from chunks";
+    return (this.#outputLooks.prepare(sql).all([]) as { id: string }[]).map(({ id }) => id);
+  }
+
   /** Wakes whoever sleeps shortest; a reboot that follows from it is over afterwards. */
   async pass(): Promise<void> {
     await this.clock.advance();
