@@ -21,49 +21,22 @@ export interface Frame {
   readonly payload: Uint8Array;
 }
 
-/** Room that `encodeAround` needs before the payload, for a header of this many bytes. */
-export function roomBefore(headerBytes: number): number {
-  return lengthBytes + headerLengthBytes + headerBytes;
-}
-
 /** @throws Fault `invalid` over the limit, which the limits on what is accepted rule out. */
 export function encodeFrame(header: object, payload: Uint8Array = empty): Uint8Array {
   const head = encoder.encode(JSON.stringify(header));
-  const start = roomBefore(head.length);
-  const bytes = new Uint8Array(start + payload.length + trailerBytes);
-  bytes.set(payload, start);
-  return put(bytes, head, { start, end: start + payload.length });
-}
-
-/**
- * Writes the frame around a payload that lies in `bytes` from `start` to `end`, without copying it.
- * There is `roomBefore` the header in front of it, and one byte behind it.
- */
-export function encodeAround(
-  bytes: Uint8Array,
-  place: { start: number; end: number },
-  header: object,
-): Uint8Array {
-  return put(bytes, encoder.encode(JSON.stringify(header)), place);
-}
-
-function put(
-  bytes: Uint8Array,
-  head: Uint8Array,
-  { start, end }: { start: number; end: number },
-): Uint8Array {
-  const length = besideBytes + head.length + end - start;
+  const length = besideBytes + head.length + payload.length;
   if (length > messageBytesMax)
     throw new Fault("invalid", `a guest message of ${length} bytes is too long`, {
       code: "message_too_long",
     });
-  const at = start - roomBefore(head.length);
+  const bytes = new Uint8Array(lengthBytes + length);
   const view = viewOf(bytes);
-  view.setUint32(at, length);
-  view.setUint32(at + lengthBytes, head.length);
-  bytes.set(head, at + lengthBytes + headerLengthBytes);
-  bytes[end] = trailer;
-  return bytes.subarray(at, end + trailerBytes);
+  view.setUint32(0, length);
+  view.setUint32(lengthBytes, head.length);
+  bytes.set(head, lengthBytes + headerLengthBytes);
+  bytes.set(payload, lengthBytes + headerLengthBytes + head.length);
+  bytes[lengthBytes + length - trailerBytes] = trailer;
+  return bytes;
 }
 
 const encoder = new TextEncoder();

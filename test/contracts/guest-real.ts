@@ -35,6 +35,8 @@ export async function begin(more: { commandsMax?: number } = {}): Promise<RealGu
     restart: async () => {
       part.kill("SIGKILL");
       await part.exited;
+      // Its bridge ends a moment later; until then the path may still name it.
+      await waitUntil(() => !isListening(socketPath));
       part = await startPart(settings);
     },
     end: async () => {
@@ -79,8 +81,12 @@ async function startPart(settings: { socketPath: string; runDirectory: string })
   const part = Bun.spawn([process.execPath, "-e", script], {
     stdio: ["ignore", "inherit", "inherit"],
   });
-  for (let tries = 0; tries < 500 && !isListening(socketPath); tries++) await Bun.sleep(20);
+  await waitUntil(() => isListening(socketPath));
   return part;
+}
+
+async function waitUntil(look: () => boolean): Promise<void> {
+  for (let tries = 0; tries < 500 && !look(); tries++) await Bun.sleep(20);
 }
 
 /** Between bind and listen the path is there and refuses. __SO_ACCEPTCON tells them apart (unix(7)). */

@@ -48,6 +48,19 @@ export function lostEnd(outputBytes: number, atMs: number): string {
   return `kind=unknown output=${outputBytes} at=${atMs}\n`;
 }
 
+/** The end of one whose runner was never started. */
+export function unlaunched(command_id: string, detail: string): Ended {
+  return {
+    type: "ended",
+    command_id,
+    end: { kind: "launch_failed", reason: "no_resources", detail: detail.slice(0, 200) },
+    usage: { cpu_ms: 0, memory_peak_bytes: null, oom_kills: 0 },
+    at_ms: Date.now(),
+    output_bytes: 0,
+    signalled: null,
+  };
+}
+
 function endOf(words: Words): CommandEnd {
   const number = words.number("signal", 1);
   const signal = number === undefined ? null : signalName(number);

@@ -41,7 +41,7 @@ export class Held {
   constructor(directory: string, id: string) {
     this.directory = directory;
     this.id = id;
-    this.spool = new Spool(join(directory, "spool"), id);
+    this.spool = new Spool(join(directory, "spool"));
   }
 
   /** A new listener has heard nothing. */
@@ -140,7 +140,6 @@ export class Held {
   }
 
   remove(): void {
-    this.spool.close();
     rmSync(this.directory, { recursive: true, force: true });
   }
 

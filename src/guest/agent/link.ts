@@ -6,16 +6,23 @@ import { encodeFrame, FrameReader } from "../frames.ts";
 import type { GuestMessage, HostMessage } from "../guest.ts";
 import { MarkScanner, syncOf } from "../sync.ts";
 import type { Port } from "./port.ts";
+import type { Pull } from "./records.ts";
 
 export interface Speaker {
   /** A mark was seen: nothing that was said before counts as heard. */
   begin(): void;
   hear(message: HostMessage, payload: Uint8Array): void;
-  /** The next frame of output, if there is one; it stays as it is until the next call. */
-  next(): Uint8Array | undefined;
+  /** What to send behind all that was said: a frame, or output. */
+  next(): Uint8Array | Output | undefined;
 }
 
-/** More than the longest frame that a guest part sends. */
+export interface Output {
+  readonly pull: Pull;
+  /** It was sent up to this offset; undefined where it is not known. */
+  readonly done: (reached: number | undefined) => void;
+}
+
+/** More than the longest frame that a guest part or its bridge sends. */
 const fillerBytes = 512 * 1024;
 const filler = new Uint8Array(32 * 1024);
 
@@ -95,8 +102,9 @@ export class Link {
   }
 
   async #sendNext(): Promise<void> {
-    const bytes = this.#queue.shift() ?? (this.#understands ? this.#speaker.next() : undefined);
-    if (bytes) return this.#port.write(bytes);
+    const next = this.#queue.shift() ?? (this.#understands ? this.#speaker.next() : undefined);
+    if (next instanceof Uint8Array) return this.#port.write(next);
+    if (next) return next.done(await this.#port.pull(next.pull));
     await new Promise<void>((resolve) => {
       this.#wake = resolve;
     });

@@ -13,7 +13,7 @@ const powerOffPatienceMs = 60_000;
 export interface GuestMainOptions {
   runDirectory?: string;
   runnerPath?: string;
-  /** A unix socket instead of the virtio-serial port; then nothing of the machine is touched. */
+  /** Where to listen for hosts instead of at the virtio-serial port; then nothing of the machine is touched. */
   socketPath?: string;
   bootId?: string;
   version: string;
@@ -25,9 +25,9 @@ export async function runGuestPart(options: GuestMainOptions): Promise<never> {
   const { runnerPath = "/run/holdfast/tools/bin/holdfast-run" } = options;
   const inVm = options.socketPath === undefined;
   mkdirSync(runDirectory, { recursive: true });
-  const socketPath = options.socketPath ?? join(runDirectory, "port");
+  const bridgePath = join(runDirectory, "bridge");
   const part = new GuestPart({
-    port: new SocketPort(socketPath),
+    port: new SocketPort(bridgePath),
     runDirectory,
     runnerPath,
     bootId: options.bootId ?? readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim(),
@@ -39,17 +39,19 @@ export async function runGuestPart(options: GuestMainOptions): Promise<never> {
   });
   const wakes = listenForWakes(join(runDirectory, "wake"), (id) => part.wake(id));
   const runs = part.run();
-  if (inVm) void bridgePort(runnerPath, socketPath);
+  void keepBridge([
+    runnerPath,
+    "--bridge",
+    options.socketPath ?? (await waitForDevice()),
+    bridgePath,
+  ]);
   await wakes;
   return runs;
 }
 
 /** Without its bridge the guest part is deaf: it ends, and its unit starts it again. */
-async function bridgePort(runnerPath: string, socketPath: string): Promise<never> {
-  const device = await waitForDevice();
-  const bridge = Bun.spawn([runnerPath, "--bridge", device, socketPath], {
-    stdio: ["ignore", "inherit", "inherit"],
-  });
+async function keepBridge(argv: string[]): Promise<never> {
+  const bridge = Bun.spawn(argv, { stdio: ["ignore", "inherit", "inherit"] });
   process.stderr.write(`holdfast guest: the bridge ended with ${await bridge.exited}\n`);
   process.exit(1);
 }

@@ -5,22 +5,22 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isId } from "../../core/ids.ts";
+import { KiB } from "../../core/units.ts";
 import { encodeFrame } from "../frames.ts";
 import {
-  type GuestMessage,
   type HostMessage,
   type LaunchMessage,
   outputWindowBytes,
   protocolVersion,
 } from "../guest.ts";
 import type { Cgroups } from "./cgroups.ts";
+import { unlaunched } from "./ended.ts";
 import { Held } from "./held.ts";
-import { Link, type Speaker } from "./link.ts";
+import { Link, type Output, type Speaker } from "./link.ts";
 import type { Port } from "./port.ts";
 import { isMalformed, spawnRunner, writeSpec } from "./runner.ts";
 import { endCommands } from "./shutdown.ts";
 import { signalCommand } from "./signals.ts";
-import { makeScratch } from "./spool.ts";
 
 export interface PartOptions {
   port: Port;
@@ -42,6 +42,8 @@ type StdinMessage = Extract<HostMessage, { type: "stdin" }>;
 
 const lookPeriodMs = 2_000;
 const commandsMaxDefault = 4096;
+/** Output of one command while others wait. */
+const turnBytes = 256 * KiB;
 
 export class GuestPart implements Speaker {
   readonly #options: PartOptions;
@@ -49,7 +51,6 @@ export class GuestPart implements Speaker {
   readonly #held = new Map<string, Held>();
   /** Those that may have output to send, in turns. */
   #turns: Held[] = [];
-  readonly #scratch = makeScratch();
   #greeted = false;
   #poweringOff = false;
 
@@ -103,15 +104,12 @@ export class GuestPart implements Speaker {
     }
   }
 
-  /** One piece of the next command that has one: a flood of one does not silence the rest. */
-  next(): Uint8Array | undefined {
+  /** In turns: a flood of one does not silence the rest. */
+  next(): Uint8Array | Output | undefined {
     for (let held = this.#turns.shift(); held; held = this.#turns.shift()) {
       held.queued = false;
-      const bytes = this.#outputOf(held);
-      if (bytes) {
-        this.#queue(held);
-        return bytes;
-      }
+      const next = this.#outputOf(held);
+      if (next) return next;
     }
     return undefined;
   }
@@ -270,26 +268,22 @@ export class GuestPart implements Speaker {
     this.#link.wake();
   }
 
-  #outputOf(held: Held): Uint8Array | undefined {
-    if (held.spool.unacknowledgedBytes >= outputWindowBytes) return undefined;
+  #outputOf(held: Held): Uint8Array | Output | undefined {
+    const { spool, id: commandId } = held;
     // Looked at before the spool: output that came in between is then found there.
     const ended = held.ended();
-    const piece = held.spool.take(this.#scratch);
-    if (piece) return piece;
-    if (!ended || held.spool.sent < ended.output_bytes) return undefined;
-    held.saidEnded = true;
-    return encodeFrame(ended);
+    if (ended && spool.sent >= ended.output_bytes) {
+      held.saidEnded = true;
+      return encodeFrame(ended);
+    }
+    const roomBytes = outputWindowBytes - spool.unacknowledgedBytes;
+    if (roomBytes <= 0 || !spool.hasOutput) return undefined;
+    const { sent: from, directory } = spool;
+    const until = from + Math.min(roomBytes, this.#turns.length > 0 ? turnBytes : roomBytes);
+    const sending = spool.sending();
+    const done = (reached = from): void => {
+      if (sending(reached)) this.#queue(held);
+    };
+    return { pull: { directory, commandId, from, until }, done };
   }
-}
-
-function unlaunched(command_id: string, detail: string): GuestMessage {
-  return {
-    type: "ended",
-    command_id,
-    end: { kind: "launch_failed", reason: "no_resources", detail: detail.slice(0, 200) },
-    usage: { cpu_ms: 0, memory_peak_bytes: null, oom_kills: 0 },
-    at_ms: Date.now(),
-    output_bytes: 0,
-    signalled: null,
-  };
 }

@@ -1,19 +1,19 @@
 /**
- * The guest's end of the channel as bytes: a unix socket, to which the bridge carries those of the
+ * The guest's end of the channel: a unix socket, to which the bridge carries the bytes of the
  * virtio-serial port. The host comes and goes; the port stays. Never reads a device itself: that
  * would hold a thread of the pool, and on one processor there are two.
  */
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import type { Socket } from "bun";
+import { bytesRecord, type Pull, pullRecord, RecordReader } from "./records.ts";
 
 export interface Port {
   /** Gives bytes as they come, for ever. */
   listen(take: (bytes: Uint8Array) => void): void;
-  /**
-   * Returns once the bytes are handed over and may change. What a host that left did not read is
-   * lost.
-   */
+  /** Returns once the bytes are handed over. What a host that left did not read is lost. */
   write(bytes: Uint8Array): Promise<void>;
+  /** Returns the offset that was reached, undefined where the bridge is gone. One at a time. */
+  pull(pull: Pull): Promise<number | undefined>;
 }
 
 /** How soon we look again where nobody is connected. */
@@ -27,14 +27,12 @@ export function findDevice(name: string): string | undefined {
   return undefined;
 }
 
-/**
- * Listens for the bridge to the virtio-serial port, or for whatever else carries the host's bytes. A
- * newer connection replaces the older.
- */
+/** Listens for the bridge; a newer one replaces the older. */
 export class SocketPort implements Port {
   readonly #path: string;
   #socket: Socket | undefined;
   #wake: () => void = () => {};
+  #reached: (offset: number | undefined) => void = () => {};
 
   constructor(path: string) {
     this.#path = path;
@@ -42,9 +40,11 @@ export class SocketPort implements Port {
 
   listen(take: (bytes: Uint8Array) => void): void {
     rmSync(this.#path, { force: true });
+    let reader: RecordReader;
     const left = (socket: Socket): void => {
       if (socket === this.#socket) this.#socket = undefined;
       this.#wake();
+      this.#reached(undefined);
     };
     Bun.listen({
       unix: this.#path,
@@ -52,9 +52,11 @@ export class SocketPort implements Port {
         open: (socket) => {
           this.#socket?.terminate();
           this.#socket = socket;
+          const reached = (offset: number): void => this.#reached(offset);
+          reader = new RecordReader({ bytes: take, reached });
         },
         data: (socket, bytes) => {
-          if (socket === this.#socket) take(new Uint8Array(bytes));
+          if (socket === this.#socket) reader.push(new Uint8Array(bytes));
         },
         drain: () => this.#wake(),
         close: left,
@@ -63,7 +65,20 @@ export class SocketPort implements Port {
     });
   }
 
-  async write(bytes: Uint8Array): Promise<void> {
+  write(bytes: Uint8Array): Promise<void> {
+    return this.#write(bytesRecord(bytes));
+  }
+
+  async pull(pull: Pull): Promise<number | undefined> {
+    if (!this.#socket) return undefined;
+    const reached = new Promise<number | undefined>((resolve) => {
+      this.#reached = resolve;
+    });
+    await this.#write(pullRecord(pull));
+    return reached;
+  }
+
+  async #write(bytes: Uint8Array): Promise<void> {
     const socket = this.#socket;
     if (!socket) return Bun.sleep(absentMs);
     let at = 0;

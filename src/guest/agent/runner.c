@@ -8,9 +8,8 @@
  *   "1" when stdin stays open, argc, arguments, envc, NAME=VALUE...
  * Stdin comes from DIR/stdin, to which the guest part appends, and ends with DIR/stdin.eof; SIGUSR1
  * says that there is more. What was passed on is punched out, so that the file stays small.
- * Writes DIR/claim, DIR/started ("PID MS"), DIR/spool/OFFSET (16 hex digits: the bytes of output before
- * it; frames: stream u8, time ms u64, length u32, little-endian, then bytes), DIR/ended (one line of
- * NAME=VALUE words, written after the last byte of output).
+ * Writes DIR/claim, DIR/started ("PID MS"), DIR/spool (once there is output; spool.h), DIR/ended (one
+ * line of NAME=VALUE words, written after the last byte of output).
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -33,8 +32,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "spool.h"
 
-enum { SEGMENT_MAX = 1 << 20, SEGMENTS_MAX = 8, PIECE_MAX = 1 << 18, KILL_AFTER_MS = 5000, WAKE_MS = 10, HEAD = 13 };
+enum { KILL_AFTER_MS = 5000, WAKE_MS = 10, PIPE_BYTES = 1 << 20 };
 
 static char *cgroup, *wake, *user, *cwd;
 static long timeout_ms;
@@ -243,7 +243,7 @@ static void run_program(int report, int in, int out, int err) {
 static int segments_waiting(void) {
   DIR *directory = opendir("spool");
   int count = 0;
-  if (!directory) return 0;
+  if (!directory) return mkdir("spool", 0700), 0;
   for (struct dirent *entry; (entry = readdir(directory));) count += entry->d_name[0] != '.';
   closedir(directory);
   return count;
@@ -284,10 +284,7 @@ static ssize_t read_piece(int fd, int stream, size_t most) {
   ssize_t n = read(fd, piece + HEAD, most < PIECE_MAX ? most : PIECE_MAX);
   if (n < 0) return errno == EAGAIN || errno == EINTR ? 0 : -1;
   if (n == 0) return -1;
-  int64_t at = now_ms(CLOCK_REALTIME);
-  uint32_t length = n;
-  piece[0] = stream;
-  memcpy(piece + 1, &at, 8), memcpy(piece + 9, &length, 4);
+  put_head(piece, (struct head){stream, now_ms(CLOCK_REALTIME), n});
   piece_length = HEAD + n;
   return n;
 }
@@ -358,7 +355,7 @@ static void write_end(const char *kind, int status, const struct rusage *use, co
 static void pipe_pair(int ends[2]) {
   if (pipe2(ends, O_CLOEXEC) < 0) exit(1);
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  fcntl(ends[0], F_SETPIPE_SZ, 1 << 18);
+  fcntl(ends[0], F_SETPIPE_SZ, PIPE_BYTES);
 }
 
 struct run {
@@ -495,7 +492,6 @@ int main(int argc, char **argv) {
   if (claim < 0) return 0;
   dprintf(claim, "%d\n", getpid());
   parse_spec();
-  mkdir("spool", 0700);
   int out[2], err[2], report[2];
   pipe_pair(out), pipe_pair(err);
   if (pipe2(report, O_CLOEXEC) < 0) return 1;
