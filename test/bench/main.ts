@@ -3,13 +3,15 @@
  * With --json each row is an object of its own line.
  */
 import { parseArgs } from "node:util";
+import { api } from "./api.ts";
 import { boot } from "./boot.ts";
 import { command } from "./command.ts";
 import { fleet } from "./fleet.ts";
+import { memory } from "./memory.ts";
 import { output } from "./output.ts";
 import { barText, type Group, isOk, type Row } from "./rows.ts";
 
-const groups: Readonly<Record<string, Group>> = { boot, command, output, fleet };
+const groups: Readonly<Record<string, Group>> = { boot, command, output, api, memory, fleet };
 
 const { values, positionals } = parseArgs({
   options: { json: { type: "boolean", default: false } },
