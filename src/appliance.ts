@@ -13,7 +13,7 @@ import type { CommandPorts } from "./commands/ports.ts";
 import { forgetOldRecords } from "./commands/retention.ts";
 import { Fault } from "./core/fault.ts";
 import { dayMs, GiB, MiB } from "./core/units.ts";
-import { type Opening, openOutput, openState } from "./db/open.ts";
+import { gatherTurns, type Opening, openOutput, openState } from "./db/open.ts";
 import { openFile } from "./db/sqlite.ts";
 import { rawDisks } from "./disk/raw.ts";
 import { SocketGuests } from "./guest/channel.ts";
@@ -74,7 +74,7 @@ export async function openAppliance(options: ApplianceOptions): Promise<Applianc
   const signals = new Signals(systemClock);
   const opening: Omit<Opening, "sqlite"> = {
     committed: (topics) => signals.notify(topics),
-    gather: () => new Promise((resolve) => setImmediate(resolve)),
+    gather: gatherTurns,
   };
   const db = openState({ sqlite: await openFile(join(data, "holdfast.db")), ...opening });
   const output = openOutput({ sqlite: await openFile(join(data, "output.db")), ...opening });

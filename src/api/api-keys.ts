@@ -5,7 +5,7 @@ import { makeId } from "../core/ids.ts";
 import type { Tx } from "../db/open.ts";
 import type { Clock } from "../system/clock.ts";
 import type { Random } from "../system/random.ts";
-import { hashSecret, makeSecret } from "./auth.ts";
+import { hashSecret, type KnownKeys, makeSecret } from "./auth.ts";
 import { change } from "./idempotency.ts";
 import { readRows } from "./paging.ts";
 import type { ApiPorts } from "./ports.ts";
@@ -121,7 +121,7 @@ const deleteKey = changing(
   "admin",
 );
 
-export const apiKeyRoutes = (ports: ApiPorts) =>
+export const apiKeyRoutes = (ports: ApiPorts, keys: KnownKeys) =>
   makeApp()
     .openapi(getKeys, async (c) => {
       const { limit, cursor } = c.req.valid("query");
@@ -150,6 +150,7 @@ export const apiKeyRoutes = (ports: ApiPorts) =>
       const answer = await change(c, ports, {
         work: async (tx) => {
           await revokeApiKey(tx, id, ports.clock.now());
+          keys.forget();
           return { status: 200 as const, body: viewKey(await existing(tx, id)) };
         },
       });

@@ -8,7 +8,7 @@ import { routePath } from "hono/route";
 import { Fault } from "../core/fault.ts";
 import { makeId } from "../core/ids.ts";
 import { apiKeyRoutes } from "./api-keys.ts";
-import { authenticate, requireScope } from "./auth.ts";
+import { authenticate, KnownKeys, requireScope } from "./auth.ts";
 import { baseRoutes } from "./bases.ts";
 import { commandRoutes } from "./commands.ts";
 import { docsPage, llmsText, openApiDocument } from "./docs.ts";
@@ -39,14 +39,15 @@ export function createApi(ports: ApiPorts): Api {
   const requests = new RequestCounts();
   const app: Api = new OpenAPIHono<ApiEnv>();
   app.use(nameRequest(ports), countRequests(requests));
-  app.use("/v1/*", authenticate(ports));
-  for (const part of partsOf(ports)) app.route("/", part);
+  const keys = new KnownKeys();
+  app.use("/v1/*", authenticate(ports, keys));
+  for (const part of partsOf(ports, keys)) app.route("/", part);
   for (const [path, missing] of Object.entries(unsupportedRoutes))
     app.all(`/v1${path}`, () => {
       throw unsupported(missing, `this route is not offered here: ${missing.why}`);
     });
   app.openAPIRegistry.register("Problem", problemSchema);
-  addOpenRoutes(app, ports, requests);
+  addOpenRoutes(app, ports, { requests, keys });
   app.notFound((c) => {
     throw refusalOf(app, c.req.method, c.req.path);
   });
@@ -54,7 +55,7 @@ export function createApi(ports: ApiPorts): Api {
   return app;
 }
 
-function partsOf(ports: ApiPorts) {
+function partsOf(ports: ApiPorts, keys: KnownKeys) {
   return [
     sandboxRoutes(ports),
     commandRoutes(ports),
@@ -62,13 +63,18 @@ function partsOf(ports: ApiPorts) {
     operationRoutes(ports),
     sizeRoutes(ports),
     baseRoutes(ports),
-    apiKeyRoutes(ports),
+    apiKeyRoutes(ports, keys),
     systemRoutes(ports, ports.clock.now()),
   ] as unknown as Api[];
 }
 
 /** What supervisors, tools and readers ask; none of it tells anything about a sandbox. */
-function addOpenRoutes(app: Api, ports: ApiPorts, requests: RequestCounts): void {
+interface Kept {
+  readonly requests: RequestCounts;
+  readonly keys: KnownKeys;
+}
+
+function addOpenRoutes(app: Api, ports: ApiPorts, { requests, keys }: Kept): void {
   app.get("/", (c) => c.redirect("docs"));
   app.get("/healthz", (c) => c.json({ ok: true, version: ports.build.version }));
   app.get("/readyz", async (c) => {
@@ -79,7 +85,7 @@ function addOpenRoutes(app: Api, ports: ApiPorts, requests: RequestCounts): void
   app.get("/openapi.json", (c) => c.json(openApiDocument(app, ports.build)));
   app.get("/docs", (c) => c.html(docsPage(openApiDocument(app, ports.build))));
   app.get("/llms.txt", (c) => c.text(llmsText(openApiDocument(app, ports.build))));
-  app.get("/metrics", authenticate(ports), requireScope("read"), async (c) => {
+  app.get("/metrics", authenticate(ports, keys), requireScope("read"), async (c) => {
     c.header("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
     return c.body(await metricsText(ports, requests));
   });
@@ -94,9 +100,10 @@ const nameRequest = ({ clock, random }: ApiPorts) =>
     const own = (): string => makeId("request", clock.now(), random.bytes(10));
     c.set("requestId", requestIdPattern.test(given) ? given : own());
     await next();
-    c.header("X-Request-Id", c.get("requestId"));
-    c.header("X-Content-Type-Options", "nosniff");
-    if (!c.res.headers.has("Cache-Control")) c.header("Cache-Control", "no-store");
+    const { headers } = c.res;
+    headers.set("X-Request-Id", c.get("requestId"));
+    headers.set("X-Content-Type-Options", "nosniff");
+    if (!headers.has("Cache-Control")) headers.set("Cache-Control", "no-store");
   });
 
 const countRequests = (requests: RequestCounts) =>

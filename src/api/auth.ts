@@ -23,11 +23,40 @@ export function hashSecret(secret: string): Uint8Array {
   return createHash("sha256").update(secret).digest();
 }
 
+const knownMax = 1_000;
+
+/**
+ * Keys that were found before, by the hash of their secret: every request would read the same row.
+ * This process is the only one that revokes; after that it has to forget.
+ */
+export class KnownKeys {
+  readonly #found = new Map<string, ApiKeyRow>();
+  #revocations = 0;
+
+  async find(ports: ApiPorts, hash: Uint8Array): Promise<ApiKeyRow | undefined> {
+    const name = Buffer.from(hash).toString("base64");
+    const known = this.#found.get(name);
+    if (known) return known;
+    const revocations = this.#revocations;
+    const found = await findApiKey(ports.db.read, hash);
+    if (!found || revocations !== this.#revocations) return found;
+    if (this.#found.size >= knownMax) this.#found.clear();
+    this.#found.set(name, found);
+    return found;
+  }
+
+  /** Called in a revocation's transaction: who looks a key up from then on waits for its commit. */
+  forget(): void {
+    this.#revocations++;
+    this.#found.clear();
+  }
+}
+
 /** Sets `apiKey`. @throws Fault `unauthenticated`. */
-export const authenticate = (ports: ApiPorts) =>
+export const authenticate = (ports: ApiPorts, keys: KnownKeys) =>
   createMiddleware<ApiEnv>(async (c, next) => {
     const secret = bearerOf(c.req.header("authorization"));
-    const apiKey = await keyOf(ports, secret);
+    const apiKey = await keyOf(ports, keys, secret);
     if (!apiKey) throw unauthenticated("the API key is unknown or was revoked");
     c.set("apiKey", apiKey);
     await next();
@@ -52,10 +81,14 @@ function bearerOf(header: string | undefined): string {
   return secret;
 }
 
-async function keyOf(ports: ApiPorts, secret: string): Promise<ApiKeyRow | undefined> {
+async function keyOf(
+  ports: ApiPorts,
+  keys: KnownKeys,
+  secret: string,
+): Promise<ApiKeyRow | undefined> {
   if (!secretPattern.test(secret)) return undefined;
   const hash = hashSecret(secret);
-  const found = await findApiKey(ports.db.read, hash);
+  const found = await keys.find(ports, hash);
   return found && timingSafeEqual(hash, found.secret_sha256) ? found : undefined;
 }
 

@@ -17,11 +17,15 @@ export const readJson = createMiddleware<ApiEnv>(async (c, next) => {
   const bytes = await readBounded(c.req.raw, bodyBytesMax);
   const text = textOf(bytes);
   // The framework's validators read the body from here; an empty one asks for nothing special.
-  const typed = c.req.header("content-type") !== undefined;
-  Object.assign(c.req.bodyCache, { text: Promise.resolve(typed && text === "" ? "{}" : text) });
-  if (bytes.length > 0) {
-    if (!jsonType.test(c.req.header("content-type") ?? "")) throw unsupportedMediaType();
-    c.set("json", parseJson(text));
+  const type = c.req.header("content-type");
+  if (bytes.length === 0) {
+    const taken = type === undefined ? "" : "{}";
+    Object.assign(c.req.bodyCache, { text: Promise.resolve(taken) });
+  } else {
+    if (!jsonType.test(type ?? "")) throw unsupportedMediaType();
+    const json = parseJson(text);
+    c.set("json", json);
+    Object.assign(c.req.bodyCache, { text: Promise.resolve(text), json: Promise.resolve(json) });
   }
   await next();
 });
@@ -33,6 +37,8 @@ export async function readBounded(request: Request, bytesMax: number): Promise<U
   const parts: Uint8Array[] = [];
   let length = 0;
   try {
+    // A length that was declared is all that HTTP delivers.
+    if (declared > 0) return await request.bytes();
     for await (const part of request.body ?? []) {
       length += part.length;
       if (length > bytesMax) throw tooLarge(bytesMax);

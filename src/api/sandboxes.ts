@@ -46,14 +46,16 @@ export const sandboxRoutes = (ports: ApiPorts) =>
       return c.json({ data: await Promise.all(data), next_cursor }, 200);
     })
     .openapi(routes.getOne, async (c) => {
-      const { id } = await getSandbox(ports.db.read, c.req.valid("param").id);
-      const { wait_for, wait } = c.req.valid("query");
-      const row = await lookUntil(ports, {
-        topic: topics.sandbox(id),
-        waitSeconds: wait_for ? wait : 0,
-        look: () => getSandbox(ports.db.read, id),
-        isThere: ({ phase }) => wait_for?.includes(phase) ?? true,
-      });
+      const found = await getSandbox(ports.db.read, c.req.valid("param").id);
+      const { wait_for, wait: waitSeconds } = c.req.valid("query");
+      const row = !wait_for
+        ? found
+        : await lookUntil(ports, {
+            topic: topics.sandbox(found.id),
+            waitSeconds,
+            look: () => getSandbox(ports.db.read, found.id),
+            isThere: ({ phase }) => wait_for.includes(phase),
+          });
       return c.json(await viewSandbox(ports.db.read, ports.sightings, row), 200);
     })
     .openapi(routes.patchOne, async (c) => {

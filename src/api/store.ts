@@ -1,6 +1,7 @@
 /** All SQL about API keys and idempotency keys. An API key's secret is never stored, only its hash. */
 import type { Selectable } from "kysely";
 import type { Reader, Tx } from "../db/open.ts";
+import { stateQuery } from "../db/prepared.ts";
 import type { ApiKeyTable, IdempotencyKeyTable } from "../db/schema.ts";
 
 export type ApiKey = Pick<Selectable<ApiKeyTable>, "id" | "name" | "scope">;
@@ -8,14 +9,21 @@ export type ApiKeyRow = Selectable<ApiKeyTable>;
 export type Scope = ApiKeyTable["scope"];
 export type KeptAnswer = Selectable<IdempotencyKeyTable>;
 
-/** Undefined also for one that was revoked. */
-export function findApiKey(read: Reader, secretSha256: Uint8Array): Promise<ApiKeyRow | undefined> {
-  return read
+const validKey = stateQuery((db, { digest }: { digest: Uint8Array }) =>
+  db
     .selectFrom("api_keys")
     .selectAll()
-    .where("secret_sha256", "=", Buffer.from(secretSha256))
-    .where("revoked_at_ms", "is", null)
-    .executeTakeFirst();
+    .where("secret_sha256", "=", digest)
+    .where("revoked_at_ms", "is", null),
+);
+
+/** Undefined also for one that was revoked. */
+export async function findApiKey(
+  read: Reader,
+  secretSha256: Uint8Array,
+): Promise<ApiKeyRow | undefined> {
+  const [found] = await read.all(validKey, { digest: Buffer.from(secretSha256) });
+  return found;
 }
 
 export function getApiKey(read: Reader, id: string): Promise<ApiKeyRow | undefined> {
@@ -46,25 +54,37 @@ export async function revokeApiKey(tx: Tx, id: string, nowMs: number): Promise<v
     .execute();
 }
 
-export function findAnswer(
+const answerOf = stateQuery((db, { apiKeyId, key }: { apiKeyId: string; key: string }) =>
+  db
+    .selectFrom("idempotency_keys")
+    .selectAll()
+    .where("api_key_id", "=", apiKeyId)
+    .where("key", "=", key),
+);
+
+export async function findAnswer(
   read: Reader,
   apiKeyId: string,
   key: string,
 ): Promise<KeptAnswer | undefined> {
-  return read
-    .selectFrom("idempotency_keys")
-    .selectAll()
-    .where("api_key_id", "=", apiKeyId)
-    .where("key", "=", key)
-    .executeTakeFirst();
+  const [found] = await read.all(answerOf, { apiKeyId, key });
+  return found;
 }
 
+const newAnswer = stateQuery((db, answer: KeptAnswer) =>
+  db.insertInto("idempotency_keys").values({
+    api_key_id: answer.api_key_id,
+    key: answer.key,
+    request_sha256: answer.request_sha256,
+    status: answer.status,
+    body: answer.body,
+    command_id: answer.command_id,
+    created_at_ms: answer.created_at_ms,
+  }),
+);
+
 export async function keepAnswer(tx: Tx, answer: KeptAnswer): Promise<void> {
-  const request_sha256 = Buffer.from(answer.request_sha256);
-  await tx
-    .insertInto("idempotency_keys")
-    .values({ ...answer, request_sha256 })
-    .execute();
+  await tx.all(newAnswer, { ...answer, request_sha256: Buffer.from(answer.request_sha256) });
 }
 
 const answersDroppedMax = 500;

@@ -10,7 +10,7 @@ import {
   environmentBytesMax,
   liveCommandsMax,
 } from "./command.ts";
-import { countLive, getCommand, insertCommand } from "./store.ts";
+import { countLive, insertCommand } from "./store.ts";
 
 export interface Acceptance {
   sandbox: SandboxRow;
@@ -58,7 +58,7 @@ export async function acceptCommand(
   await requestStart(tx, ports, sandbox);
   const nowMs = ports.clock.now();
   const id = makeId("command", nowMs, ports.random.bytes(10));
-  await insertCommand(tx, {
+  return insertCommand(tx, {
     id,
     sandbox_id: sandbox.id,
     argv: JSON.stringify(wanted.argv),
@@ -70,7 +70,6 @@ export async function acceptCommand(
     accepted_by: wanted.by,
     accepted_at_ms: nowMs,
   });
-  return getCommand(tx, id);
 }
 
 function refuseTooLong({ argv, env }: Acceptance): void {

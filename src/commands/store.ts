@@ -3,6 +3,7 @@ import { assert } from "../core/assert.ts";
 import { Fault } from "../core/fault.ts";
 import { accepts, move } from "../core/moves.ts";
 import type { Reader, Tx } from "../db/open.ts";
+import { stateQuery } from "../db/prepared.ts";
 import { topics } from "../system/signals.ts";
 import {
   type CommandEvent,
@@ -27,31 +28,57 @@ export type NewCommand = Pick<
   | "accepted_at_ms"
 >;
 
-export async function insertCommand(tx: Tx, command: NewCommand): Promise<void> {
-  await tx
-    .insertInto("commands")
-    .values({
-      ...command,
-      state: "queued",
-      state_reason: "accepted",
-      guest_boot_id: null,
-      run: null,
-      started_at_ms: null,
-      ended_at_ms: null,
-      exit_code: null,
-      signal: null,
-      cpu_ms: null,
-      memory_peak_bytes: null,
-      kill_signal: null,
-      kill_by: null,
-      kill_request: null,
-    })
-    .execute();
-  touch(tx, command);
+const newCommand = stateQuery((db, row: CommandRow) =>
+  db.insertInto("commands").values({
+    id: row.id,
+    sandbox_id: row.sandbox_id,
+    argv: row.argv,
+    cwd: row.cwd,
+    env: row.env,
+    user: row.user,
+    timeout_ms: row.timeout_ms,
+    stdin: row.stdin,
+    state: row.state,
+    state_reason: row.state_reason,
+    accepted_by: row.accepted_by,
+    accepted_at_ms: row.accepted_at_ms,
+  }),
+);
+
+/** Columns that a command comes by later, as the schema has them. */
+const untouched = {
+  guest_boot_id: null,
+  run: null,
+  started_at_ms: null,
+  ended_at_ms: null,
+  exit_code: null,
+  signal: null,
+  end_details: "{}",
+  cpu_ms: null,
+  memory_peak_bytes: null,
+  kill_signal: null,
+  kill_by: null,
+  kill_request: null,
+  kill_done: 0,
+  stdin_taken: 0,
+  stdin_closed: 0,
+} as const;
+
+/** Returns the whole record, without reading it again. */
+export async function insertCommand(tx: Tx, command: NewCommand): Promise<CommandRow> {
+  const row = { ...command, ...untouched, state: "queued", state_reason: "accepted" } as const;
+  await tx.all(newCommand, row);
+  touch(tx, row);
+  return row;
 }
 
-export function findCommand(read: Reader, id: string): Promise<CommandRow | undefined> {
-  return read.selectFrom("commands").selectAll().where("id", "=", id).executeTakeFirst();
+const byId = stateQuery((db, { id }: { id: string }) =>
+  db.selectFrom("commands").selectAll().where("id", "=", id),
+);
+
+export async function findCommand(read: Reader, id: string): Promise<CommandRow | undefined> {
+  const [found] = await read.all(byId, { id });
+  return found;
 }
 
 /** @throws Fault `missing`. */
@@ -102,25 +129,31 @@ export async function changeCommand(tx: Tx, row: CommandRow, changes: Changes): 
   touch(tx, row);
 }
 
-/** Oldest first: the order in which they were accepted. */
-export function liveCommandsOf(read: Reader, sandboxId: string): Promise<CommandRow[]> {
-  return read
+const liveOf = stateQuery((db, { sandboxId }: { sandboxId: string }) =>
+  db
     .selectFrom("commands")
     .selectAll()
     .where("sandbox_id", "=", sandboxId)
     .where("ended_at_ms", "is", null)
-    .orderBy("id")
-    .execute();
+    .orderBy("id"),
+);
+
+/** Oldest first: the order in which they were accepted. */
+export function liveCommandsOf(read: Reader, sandboxId: string): Promise<CommandRow[]> {
+  return read.all(liveOf, { sandboxId });
 }
 
-export async function countLive(read: Reader, sandboxId: string): Promise<number> {
-  const { count } = await read
+const countOfLive = stateQuery((db, { sandboxId }: { sandboxId: string }) =>
+  db
     .selectFrom("commands")
     .select((row) => row.fn.countAll<number>().as("count"))
     .where("sandbox_id", "=", sandboxId)
-    .where("ended_at_ms", "is", null)
-    .executeTakeFirstOrThrow();
-  return count;
+    .where("ended_at_ms", "is", null),
+);
+
+export async function countLive(read: Reader, sandboxId: string): Promise<number> {
+  const [row] = await read.all(countOfLive, { sandboxId });
+  return row?.count ?? 0;
 }
 
 export interface Listing {

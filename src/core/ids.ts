@@ -35,11 +35,17 @@ function timePart(atMs: number): string {
 }
 
 function randomPart(bytes: Uint8Array): string {
-  let value = bytes.slice(0, 10).reduce((sum, byte) => sum * 256n + BigInt(byte), 0n);
+  return halfOf(bytes.subarray(0, 5)) + halfOf(bytes.subarray(5, 10));
+}
+
+/** Five bytes are eight digits, and still exact in a number. */
+function halfOf(bytes: Uint8Array): string {
+  let value = 0;
+  for (const byte of bytes) value = value * 256 + byte;
   let text = "";
-  for (let digit = 0; digit < 16; digit++) {
-    text = alphabet[Number(value % 32n)] + text;
-    value /= 32n;
+  for (let digit = 0; digit < 8; digit++) {
+    text = alphabet[value % 32] + text;
+    value = Math.floor(value / 32);
   }
   return text;
 }

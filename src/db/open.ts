@@ -3,21 +3,31 @@
  * all that wait; each still stands or falls alone. Never use `read` inside a write: one connection
  * serves both, and it would wait for itself.
  */
-import { Kysely, SqliteDialect, sql, type Transaction } from "kysely";
+import { Kysely, type SqliteDatabase, SqliteDialect, type Transaction } from "kysely";
 import { Fault } from "../core/fault.ts";
 import { migration0001 } from "./migrations/0001.ts";
 import { outputMigration0001 } from "./migrations/output0001.ts";
+import type { Prepared } from "./prepared.ts";
 import type { OutputSchema, Schema } from "./schema.ts";
 import { cachingStatements, faultOf, type Sqlite } from "./sqlite.ts";
 
+/** Runs queries that were compiled before; what only writes returns no rows. */
+export interface Running {
+  all<Parameters, Row>(
+    query: Prepared<Parameters, Row>,
+    parameters: NoInfer<Parameters>,
+  ): Promise<Row[]>;
+}
+
 /** The database as a workflow step sees it: look, do not touch. */
-export type Reading<S> = Pick<Kysely<S>, "selectFrom" | "with">;
+export type Reading<S> = Pick<Kysely<S>, "selectFrom" | "with"> & Running;
 export type Reader = Reading<Schema>;
 
-export type Writing<S> = Transaction<S> & {
-  /** Signals this topic once the write is committed. */
-  touch(topic: string): void;
-};
+export type Writing<S> = Transaction<S> &
+  Running & {
+    /** Signals this topic once the write is committed. */
+    touch(topic: string): void;
+  };
 export type Tx = Writing<Schema>;
 
 export interface Database<S> {
@@ -45,6 +55,15 @@ export const openState = (opening: Opening): Db => open<Schema>(opening, [migrat
 export const openOutput = (opening: Opening): OutputDb =>
   open<OutputSchema>(opening, [outputMigration0001]);
 
+/** Requests that arrived together need a few turns of the event loop until all of them write. */
+const gatheringTurns = 3;
+
+/** For `Opening.gather`: well under a millisecond where nothing else is to be done. */
+export async function gatherTurns(): Promise<void> {
+  for (let turn = 0; turn < gatheringTurns; turn++)
+    await new Promise((resolve) => setImmediate(resolve));
+}
+
 interface Job<S> {
   work: (tx: Writing<S>) => Promise<unknown>;
   resolve: (value: never) => void;
@@ -55,17 +74,26 @@ function open<S>(opening: Opening, migrations: readonly string[]): Database<S> {
   migrate(opening.sqlite, migrations);
   const database = cachingStatements(opening.sqlite);
   const kysely = new Kysely<S>({ dialect: new SqliteDialect({ database }) });
+  const run = runnerOf(database);
   const queue: Job<S>[] = [];
   let flushing = false;
+  let writing: Promise<void> | undefined;
   const flush = async (): Promise<void> => {
     while (queue.length > 0) {
       await opening.gather();
-      await commit(kysely, queue.splice(0), opening.committed);
+      writing = commit({ kysely, run }, queue.splice(0), opening.committed);
+      await writing;
+      writing = undefined;
     }
     flushing = false;
   };
+  const all: Running["all"] = async (query, parameters) => {
+    // What is not committed yet was not said yet.
+    while (writing) await writing;
+    return run(query, parameters);
+  };
   return {
-    read: kysely,
+    read: Object.assign(kysely, { all }),
     write: (work) =>
       new Promise((resolve, reject) => {
         queue.push({ work, resolve, reject });
@@ -79,7 +107,7 @@ function open<S>(opening: Opening, migrations: readonly string[]): Database<S> {
 
 /** Tells the writers only after the commit: what was promised is then on the disk. */
 async function commit<S>(
-  kysely: Kysely<S>,
+  { kysely, run }: { kysely: Kysely<S>; run: Run },
   jobs: Job<S>[],
   committed: Opening["committed"],
 ): Promise<void> {
@@ -87,7 +115,9 @@ async function commit<S>(
   const tell: (() => void)[] = [];
   try {
     await kysely.transaction().execute(async (transaction) => {
-      const tx = Object.assign(transaction, { touch: (topic: string) => void touched.add(topic) });
+      const all: Running["all"] = async (query, parameters) => run(query, parameters);
+      const touch = (topic: string): void => void touched.add(topic);
+      const tx = Object.assign(transaction, { touch, all });
       for (const job of jobs) tell.push(await runJob(tx, job));
     });
   } catch (error) {
@@ -99,17 +129,34 @@ async function commit<S>(
 }
 
 async function runJob<S>(tx: Writing<S>, job: Job<S>): Promise<() => void> {
-  await sql`savepoint job`.execute(tx);
+  await tx.all(begin, {});
   try {
     const value = await job.work(tx);
-    await sql`release job`.execute(tx);
+    await tx.all(release, {});
     return () => job.resolve(value as never);
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
-    await sql`rollback to job`.execute(tx);
-    await sql`release job`.execute(tx);
+    await tx.all(undo, {});
+    await tx.all(release, {});
     return () => job.reject(error);
   }
+}
+
+const plain = (text: string): Prepared<object, never> => ({ text, valuesOf: () => [] });
+const begin = plain("savepoint job");
+const release = plain("release job");
+const undo = plain("rollback to job");
+
+type Run = <Parameters, Row>(query: Prepared<Parameters, Row>, parameters: Parameters) => Row[];
+
+function runnerOf(database: SqliteDatabase): Run {
+  return ({ text, valuesOf }, parameters) => {
+    const statement = database.prepare(text);
+    const values = valuesOf(parameters);
+    if (statement.reader) return statement.all(values) as never[];
+    statement.run(values);
+    return [];
+  };
 }
 
 function migrate(sqlite: Sqlite, migrations: readonly string[]): void {

@@ -24,6 +24,10 @@ interface Statement {
 
 const statementsMax = 500;
 const busyTimeoutMs = 5_000;
+/** Holds the indexes of some ten thousand commands; the default of 2 MiB reads them again and again. */
+const cacheKiB = 16 * 1024;
+/** 16 MiB of log: a page that many commits change is written to the database once. */
+const checkpointPages = 4_000;
 
 /**
  * @param path a file, or ":memory:".
@@ -37,6 +41,8 @@ export async function openFile(path: string): Promise<Sqlite> {
     sqlite.pragma("synchronous = full");
     sqlite.pragma("foreign_keys = on");
     sqlite.pragma(`busy_timeout = ${busyTimeoutMs}`);
+    sqlite.pragma(`cache_size = -${cacheKiB}`);
+    sqlite.pragma(`wal_autocheckpoint = ${checkpointPages}`);
     return sqlite;
   } catch (error) {
     throw faultOf(error);

@@ -4,7 +4,7 @@ import { Fault } from "../core/fault.ts";
 /** What has virtio disks and our file systems; a kernel that has one built in lacks the module. */
 export const wantedModules: readonly string[] = [
   ...["virtio_pci", "virtio_blk", "virtio_console", "virtio_rng", "virtio_net", "erofs", "ext4"],
-  ...["overlay", "autofs4", "vmw_vsock_virtio_transport", "button"],
+  ...["overlay", "autofs4", "vmw_vsock_virtio_transport", "button", "pvpanic_pci"],
 ];
 
 /**

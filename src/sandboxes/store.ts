@@ -4,6 +4,7 @@ import { assert } from "../core/assert.ts";
 import { Fault } from "../core/fault.ts";
 import { move } from "../core/moves.ts";
 import type { Reader, Tx } from "../db/open.ts";
+import { stateQuery } from "../db/prepared.ts";
 import { topics } from "../system/signals.ts";
 import type { VmRef } from "../vmm/vmm.ts";
 import {
@@ -76,8 +77,13 @@ export async function insertSandbox(tx: Tx, sandbox: NewSandbox): Promise<void> 
   touch(tx, sandbox.id);
 }
 
-export function findSandbox(read: Reader, id: string): Promise<SandboxRow | undefined> {
-  return read.selectFrom("sandboxes").selectAll().where("id", "=", id).executeTakeFirst();
+const byId = stateQuery((db, { id }: { id: string }) =>
+  db.selectFrom("sandboxes").selectAll().where("id", "=", id),
+);
+
+export async function findSandbox(read: Reader, id: string): Promise<SandboxRow | undefined> {
+  const [found] = await read.all(byId, { id });
+  return found;
 }
 
 /** By id, or by the name of one that is not deleted. @throws Fault `missing`. */
@@ -92,13 +98,13 @@ export async function getSandbox(read: Reader, idOrName: string): Promise<Sandbo
   });
 }
 
-export function findByName(read: Reader, name: string): Promise<SandboxRow | undefined> {
-  return read
-    .selectFrom("sandboxes")
-    .selectAll()
-    .where("name", "=", name)
-    .where("phase", "<>", "deleted")
-    .executeTakeFirst();
+const byName = stateQuery((db, { name }: { name: string }) =>
+  db.selectFrom("sandboxes").selectAll().where("name", "=", name).where("phase", "<>", "deleted"),
+);
+
+export async function findByName(read: Reader, name: string): Promise<SandboxRow | undefined> {
+  const [found] = await read.all(byName, { name });
+  return found;
 }
 
 /** The run a VM of this sandbox would be, or is. */

@@ -8,7 +8,7 @@ import { Hono } from "hono";
 import { makeApiKey } from "../../src/api/api-keys.ts";
 import { createApi } from "../../src/api/app.ts";
 import type { ApiPorts } from "../../src/api/ports.ts";
-import { openOutput, openState } from "../../src/db/open.ts";
+import { gatherTurns, openOutput, openState } from "../../src/db/open.ts";
 import { openFile, type Sqlite } from "../../src/db/sqlite.ts";
 import { openHost } from "../../src/hosts/host.ts";
 import { systemClock } from "../../src/system/clock.ts";
@@ -23,7 +23,7 @@ const [kind, directory = ""] = process.argv.slice(2);
 const signals = new Signals(systemClock);
 const opening = {
   committed: (topics: Iterable<string>): void => signals.notify(topics),
-  gather: (): Promise<void> => new Promise((resolve) => setImmediate(resolve)),
+  gather: gatherTurns,
 };
 const sqlite = await openFile(join(directory, "holdfast.db"));
 const db = openState({ sqlite, ...opening });
@@ -39,7 +39,7 @@ const ports: ApiPorts = {
 const wanted = { name: "bench", scope: "admin" } as const;
 const { secret } = await db.write((tx) => makeApiKey(tx, ports, wanted));
 const app = kind === "ours" ? createApi(ports) : bareApp(sqlite);
-const ids = kind === "ours" ? await makeSandboxes() : ["sb_00000000000000000000000000"];
+const ids = kind === "ours" ? await makeSandboxes() : bareIds();
 const server = Bun.serve({
   hostname: "127.0.0.1",
   port: 0,
@@ -62,13 +62,17 @@ async function makeSandboxes(): Promise<string[]> {
   return made;
 }
 
+function bareIds(): string[] {
+  return Array.from({ length: sandboxes }, (_, at) => `sb_${String(at).padStart(26, "0")}`);
+}
+
 /** The least that reads a row, and that makes a command and its key durable before it answers. */
 function bareApp(database: Sqlite): Hono {
-  database.exec(`
+  const addSandbox = database.prepare(`
     insert into sandboxes (id, name, size, vcpus, memory_bytes, disk_bytes, base_digest, base_name,
       base_built_at_ms, labels, machine_id, phase, phase_reason, phase_at_ms, created_at_ms)
-    values ('sb_00000000000000000000000000', 'bench', 'tiny', 1, 1, 1, 'x', 'x', 1, '{}', 'x',
-      'starting', 'start_requested', 1, 1)`);
+    values (?, ?, 'tiny', 1, 1, 1, 'x', 'x', 1, '{}', 'x', 'starting', 'start_requested', 1, 1)`);
+  for (const id of bareIds()) addSandbox.run([id, id]);
   const read = database.prepare("select * from sandboxes where id = ?");
   const addCommand = database.prepare(`
     insert into commands (id, sandbox_id, argv, env, user, stdin, state, state_reason, accepted_by,

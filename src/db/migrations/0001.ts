@@ -126,7 +126,7 @@ create table idempotency_keys (
   command_id text references commands (id) on delete cascade,
   created_at_ms integer not null,
   primary key (api_key_id, key)
-) strict, without rowid;
+) strict;
 create index idempotency_keys_age on idempotency_keys (created_at_ms);
 create index idempotency_keys_command on idempotency_keys (command_id);
 
