@@ -18,14 +18,16 @@ const mutant = (name: string, file: string, ...edits: [string, string][]): Mutan
 export const mutants: readonly Mutant[] = [
   mutant("acknowledges output before it is durable", "commands/intake", [
     "const endBytes = await appendOutput(",
-    "this.#acknowledge(commandId, offset + data.length);\n    const endBytes = await appendOutput(",
+    `for (const { offset, data } of chunks)
+        void this.#acknowledge(commandId, offset + data.length);
+      const endBytes = await appendOutput(`,
   ]),
   mutant("takes output behind a hole", "commands/output", [
-    "if (chunk.offset > before.endBytes) return undefined;",
+    "if (chunk.offset > end) return undefined;",
     "",
   ]),
   mutant("stores output again that it has", "commands/output", [
-    "const data = chunk.data.subarray(before.endBytes - chunk.offset);",
+    "const data = chunk.data.subarray(end - chunk.offset);",
     "const data = chunk.data;",
   ]),
   mutant("takes output of a command of another sandbox", "commands/intake", [

@@ -12,7 +12,7 @@ import { endCommandsOf } from "./commands/ends.ts";
 import type { CommandPorts } from "./commands/ports.ts";
 import { forgetOldRecords } from "./commands/retention.ts";
 import { Fault } from "./core/fault.ts";
-import { dayMs, GiB, MiB } from "./core/units.ts";
+import { dayMs, GiB, KiB, MiB } from "./core/units.ts";
 import { gatherTurns, type Opening, openOutput, openState } from "./db/open.ts";
 import { openFile } from "./db/sqlite.ts";
 import { rawDisks } from "./disk/raw.ts";
@@ -52,6 +52,9 @@ export function startAppliance(outside: Outside): CommandPorts {
   return ports;
 }
 
+/** The most that SQLite allows: rows are up to 256 KiB long, and few pages are written faster. */
+const outputPages = { pageBytes: 64 * KiB, logBytes: 64 * MiB };
+
 export interface ApplianceOptions {
   /** A directory that only this process uses. */
   data: string;
@@ -77,7 +80,10 @@ export async function openAppliance(options: ApplianceOptions): Promise<Applianc
     gather: gatherTurns,
   };
   const db = openState({ sqlite: await openFile(join(data, "holdfast.db")), ...opening });
-  const output = openOutput({ sqlite: await openFile(join(data, "output.db")), ...opening });
+  const output = openOutput({
+    sqlite: await openFile(join(data, "output.db"), outputPages),
+    ...opening,
+  });
   const common = { clock: systemClock, random: systemRandom, log, signals, db, output };
   const [limits, sizes] = [limitsOf(settings), sizesOf(settings)];
   const host = await openHost(db, systemClock, systemRandom);

@@ -26,8 +26,8 @@ function writer({ ports, clock }: TestHost, commandId: string) {
     stream: "stdout" | "stderr" = "stdout",
     keptBytesMax?: number,
   ) => {
-    const chunk = { commandId, offset, stream, atMs: clock.now(), data };
-    await appendOutput(ports.output, chunk, keptBytesMax);
+    const chunk = { offset, stream, atMs: clock.now(), data };
+    await appendOutput(ports.output, commandId, [chunk], keptBytesMax);
     offset += data.length;
   };
 }

@@ -43,7 +43,7 @@ export class Conversation {
     this.#channel = channel;
     this.#heardAt = ports.clock.monotonic();
     const acknowledgements = new Acknowledgements((message) => this.#say(message));
-    this.#intake = new OutputIntake(ports.output, (commandId, offset) =>
+    this.#intake = new OutputIntake(ports.output, ports.clock, (commandId, offset) =>
       acknowledgements.say(commandId, offset),
     );
   }

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { addCommand, addSandbox, openOutputs, openRecords, ref, sent } from "../../test/records.ts";
 import { MiB } from "../core/units.ts";
 import type { Db, OutputDb } from "../db/open.ts";
+import { systemClock } from "../system/clock.ts";
 import { OutputIntake } from "./intake.ts";
 import { extentOf, readOutput } from "./output.ts";
 
@@ -28,7 +29,7 @@ async function begin(gather?: () => Promise<void>): Promise<Bench> {
   const output = await openOutputs(gather);
   const acked = new Map<string, number>();
   const early: string[] = [];
-  const intake = new OutputIntake(output, async (id, offset) => {
+  const intake = new OutputIntake(output, systemClock, async (id, offset) => {
     acked.set(id, Math.max(offset, acked.get(id) ?? 0));
     void extentOf(output.read, id).then(({ endBytes }) => {
       if (endBytes < offset) early.push(`${id} ${offset}`);

@@ -1,59 +1,73 @@
 /**
- * Output on its way from one channel into the store: several chunks may wait for one commit, and
- * each is acknowledged once it is durable. Bounded by what the guest part may send unacknowledged.
+ * Output on its way from one channel into the store: what comes while a commit is under way shares
+ * the next one. It is acknowledged once it is durable. Bounded: who sends more than fits waits.
  */
 import { Fault } from "../core/fault.ts";
-import { MiB } from "../core/units.ts";
+import { KiB, MiB } from "../core/units.ts";
 import type { OutputDb, Reader } from "../db/open.ts";
 import type { GuestMessage } from "../guest/guest.ts";
+import type { Clock } from "../system/clock.ts";
 import { isFinal } from "./command.ts";
-import { appendOutput, extentOf } from "./output.ts";
+import { appendOutput, type Chunk, extentOf } from "./output.ts";
 import { findCommand } from "./store.ts";
 
 type OutputMessage = Extract<GuestMessage, { type: "output" }>;
 
 const waitingBytesMax = 8 * MiB;
+/** A commit that follows one of a flood waits for so many bytes, but not for long. */
+const floodBytes = 128 * KiB;
+const gatheredBytes = 2 * MiB;
+const gatherMs = 8;
 
 /** Returns once nothing more waits to be said. Never fails. */
 type Acknowledge = (commandId: string, offset: number) => Promise<void>;
 
+interface Incoming {
+  waiting: Chunk[];
+  /** Until nothing waits; rejected where it could not be stored. */
+  stored: Promise<void>;
+  isStoring: boolean;
+}
+
 export class OutputIntake {
   readonly #output: OutputDb;
+  readonly #clock: Clock;
   readonly #acknowledge: Acknowledge;
-  /** Commands whose output this guest may send, with the newest write of each. */
-  readonly #writes = new Map<string, Promise<void>>();
+  /** Commands whose output this guest may send. */
+  readonly #incoming = new Map<string, Incoming>();
   #waitingBytes = 0;
 
-  constructor(output: OutputDb, acknowledge: Acknowledge) {
+  constructor(output: OutputDb, clock: Clock, acknowledge: Acknowledge) {
     this.#output = output;
+    this.#clock = clock;
     this.#acknowledge = acknowledge;
   }
 
   /** @throws Fault `unavailable` the guest part sent what it may not, or left a hole. */
   async take(sandboxId: string, read: Reader, message: OutputMessage): Promise<void> {
-    const { command_id: id } = message;
-    if (!this.#writes.has(id) && (await this.#isOver(read, sandboxId, id))) {
+    const { command_id: id, offset, stream, at_ms: atMs, payload: data } = message;
+    if (!this.#incoming.has(id) && (await this.#isOver(read, sandboxId, id))) {
       // Awaited, because a guest may name as many commands as it likes.
-      await this.#acknowledge(id, message.offset + message.payload.length);
+      await this.#acknowledge(id, offset + data.length);
       return;
     }
-    const size = message.payload.length;
-    this.#waitingBytes += size;
-    const before = this.#writes.get(id) ?? Promise.resolve();
-    const write = this.#store(message).finally(() => {
-      this.#waitingBytes -= size;
-    });
-    const both = Promise.all([before, write]).then(() => {});
-    // Awaited by `settled`, or by the next chunk once too much waits.
-    both.catch(() => {});
-    this.#writes.set(id, both);
-    if (this.#waitingBytes > waitingBytesMax) await both;
+    const incoming = this.#incomingOf(id);
+    incoming.waiting.push({ offset, stream, atMs, data });
+    this.#waitingBytes += data.length;
+    if (!incoming.isStoring) {
+      // An earlier failure is told here, before it is tried again.
+      await incoming.stored;
+      incoming.stored = this.#storeAll(id, incoming);
+      // Awaited by `settled`, or by whoever takes the next chunk.
+      incoming.stored.catch(() => {});
+    }
+    if (this.#waitingBytes > waitingBytesMax) await incoming.stored;
   }
 
   /** Once everything before `bytes` is durable. @throws Fault `unavailable` it never came. */
   async settled(commandId: string, bytes: number): Promise<void> {
-    await this.#writes.get(commandId);
-    this.#writes.delete(commandId);
+    await this.#incoming.get(commandId)?.stored;
+    this.#incoming.delete(commandId);
     const { endBytes } = await extentOf(this.#output.read, commandId);
     if (endBytes < bytes) throw hole(commandId);
   }
@@ -69,11 +83,39 @@ export class OutputIntake {
     return isFinal(command.state);
   }
 
-  async #store(message: OutputMessage): Promise<void> {
-    const { command_id: commandId, offset, stream, at_ms: atMs, payload: data } = message;
-    const endBytes = await appendOutput(this.#output, { commandId, offset, stream, atMs, data });
-    if (endBytes === undefined) throw hole(commandId);
-    void this.#acknowledge(commandId, endBytes);
+  #incomingOf(id: string): Incoming {
+    const known = this.#incoming.get(id);
+    if (known) return known;
+    const incoming = { waiting: [], stored: Promise.resolve(), isStoring: false };
+    this.#incoming.set(id, incoming);
+    return incoming;
+  }
+
+  async #storeAll(id: string, incoming: Incoming): Promise<void> {
+    incoming.isStoring = true;
+    try {
+      while (incoming.waiting.length > 0) {
+        const storedBytes = await this.#store(id, incoming.waiting.splice(0));
+        // Each commit waits for the disk: a flood is stored in few.
+        if (storedBytes >= floodBytes && this.#waitingBytes < gatheredBytes)
+          await this.#clock.sleep(gatherMs);
+      }
+    } finally {
+      incoming.isStoring = false;
+    }
+  }
+
+  /** Returns how many bytes that were. */
+  async #store(commandId: string, chunks: Chunk[]): Promise<number> {
+    const bytes = chunks.reduce((sum, { data }) => sum + data.length, 0);
+    try {
+      const endBytes = await appendOutput(this.#output, commandId, chunks);
+      if (endBytes === undefined) throw hole(commandId);
+      void this.#acknowledge(commandId, endBytes);
+      return bytes;
+    } finally {
+      this.#waitingBytes -= bytes;
+    }
   }
 }
 

@@ -24,8 +24,8 @@ const bytesAt = (offset: number, length: number): Uint8Array =>
 
 async function append(output: OutputDb, offset: number, length: number, keptBytesMax?: number) {
   const data = bytesAt(offset, length);
-  const chunk = { commandId, offset, stream: "stdout", atMs: 1, data } as const;
-  return appendOutput(output, chunk, keptBytesMax);
+  const chunk = { offset, stream: "stdout", atMs: 1, data } as const;
+  return appendOutput(output, commandId, [chunk], keptBytesMax);
 }
 
 async function readAll(output: OutputDb, bytesMax: number, from = 0): Promise<OutputPart[]> {
@@ -83,6 +83,27 @@ test("chunks sent again, whole or in part, are stored once and nothing is missin
   );
 });
 
+test("chunks stored together are as if they had come one by one, resent or not", async () => {
+  const resend = fc.record({ length: fc.integer({ min: 1, max: 40 }), back: fc.nat(60) });
+  const batches = fc.array(fc.array(resend, { minLength: 1, maxLength: 8 }), { maxLength: 8 });
+  await fc.assert(
+    fc.asyncProperty(batches, async (each) => {
+      const output = await opened();
+      let end = 0;
+      for (const batch of each) {
+        const chunks = batch.map(({ length, back }) => {
+          const offset = Math.max(0, end - back);
+          end = Math.max(end, offset + length);
+          return { offset, stream: "stdout", atMs: 1, data: bytesAt(offset, length) } as const;
+        });
+        expect(await appendOutput(output, commandId, chunks)).toBe(end);
+      }
+      expect(checkParts(await readAll(output, 1_000), 0, end)).toEqual([]);
+    }),
+    { numRuns: 50 },
+  );
+});
+
 test("a chunk behind a hole is not stored", async () => {
   const output = await opened();
   await append(output, 0, 10);
@@ -133,7 +154,7 @@ test("the streams keep their order and their times", async () => {
   const streams = ["stdout", "stderr", "stderr", "stdout"] as const;
   for (const [index, stream] of streams.entries()) {
     const data = bytesAt(index * 3, 3);
-    await appendOutput(output, { commandId, offset: index * 3, stream, atMs: index, data });
+    await appendOutput(output, commandId, [{ offset: index * 3, stream, atMs: index, data }]);
   }
   const parts = await readAll(output, 1_000);
   expect(parts.map((part) => part.kind === "chunk" && [part.stream, part.atMs])).toEqual(
@@ -145,7 +166,7 @@ test("what is removed is gone, and only that", async () => {
   const output = await opened();
   await append(output, 0, 10);
   const data = bytesAt(0, 4);
-  await appendOutput(output, { commandId: "cmd_2", offset: 0, stream: "stdout", atMs: 1, data });
+  await appendOutput(output, "cmd_2", [{ offset: 0, stream: "stdout", atMs: 1, data }]);
   await removeOutput(output, commandId);
   expect((await extentOf(output.read, commandId)).endBytes).toBe(0);
   expect((await readAll(output, 100)).length).toBe(0);

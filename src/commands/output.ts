@@ -9,7 +9,6 @@ import { topics } from "../system/signals.ts";
 import { outputKeptBytesMax } from "./command.ts";
 
 export interface Chunk {
-  commandId: string;
   /** Bytes of both streams before this chunk. */
   offset: number;
   stream: "stdout" | "stderr";
@@ -19,39 +18,43 @@ export interface Chunk {
 
 /**
  * Stores consecutive chunks of one command. What is stored already is not stored again; returns
- * the number of bytes received in all, or undefined where the chunk leaves a hole.
+ * the number of bytes received in all, or undefined where one leaves a hole: then none is stored.
  */
 export function appendOutput(
   output: OutputDb,
-  chunk: Chunk,
+  commandId: string,
+  chunks: readonly Chunk[],
   keptBytesMax = outputKeptBytesMax,
 ): Promise<number | undefined> {
   return output.write(async (tx) => {
-    const before = await extentOf(tx, chunk.commandId);
-    if (chunk.offset > before.endBytes) return undefined;
-    const data = chunk.data.subarray(before.endBytes - chunk.offset);
-    if (data.length === 0) return before.endBytes;
-    const { commandId, stream, atMs } = chunk;
-    await insertChunk(tx, { commandId, offset: before.endBytes, stream, atMs, data });
-    const endBytes = before.endBytes + data.length;
-    const dropped = await dropMiddle(tx, { commandId, before, endBytes, keptBytesMax });
-    await tx
-      .insertInto("outputs")
-      .values({
-        command_id: commandId,
-        end_bytes: endBytes,
-        kept_bytes: before.keptBytes + data.length - dropped,
-      })
-      .onConflict((on) =>
-        on.column("command_id").doUpdateSet((row) => ({
-          end_bytes: row.ref("excluded.end_bytes"),
-          kept_bytes: row.ref("excluded.kept_bytes"),
-        })),
-      )
-      .execute();
+    const before = await extentOf(tx, commandId);
+    const added = newIn(chunks, before.endBytes);
+    if (added === undefined) return undefined;
+    if (added.length === 0) return before.endBytes;
+    for (const chunk of added) await insertChunk(tx, commandId, chunk);
+    const addedBytes = added.reduce((sum, { data }) => sum + data.length, 0);
+    const over = before.keptBytes + addedBytes - keptBytesMax;
+    const dropped = over > 0 ? await dropMiddle(tx, commandId, { over, keptBytesMax }) : 0;
+    const endBytes = before.endBytes + addedBytes;
+    const keptBytes = before.keptBytes + addedBytes - dropped;
+    await setExtent(tx, commandId, { endBytes, keptBytes });
     tx.touch(topics.output(commandId));
     return endBytes;
   });
+}
+
+/** What is behind `endBytes`; undefined where something is missing before it. */
+function newIn(chunks: readonly Chunk[], endBytes: number): Chunk[] | undefined {
+  const added: Chunk[] = [];
+  let end = endBytes;
+  for (const chunk of chunks) {
+    if (chunk.offset > end) return undefined;
+    const data = chunk.data.subarray(end - chunk.offset);
+    if (data.length === 0) continue;
+    added.push({ ...chunk, offset: end, data });
+    end += data.length;
+  }
+  return added;
 }
 
 export interface Extent {
@@ -68,53 +71,69 @@ export async function extentOf(read: Reading<OutputSchema>, commandId: string): 
   return { endBytes: row?.end_bytes ?? 0, keptBytes: row?.kept_bytes ?? 0 };
 }
 
-async function insertChunk(tx: Writing<OutputSchema>, chunk: Chunk): Promise<void> {
+async function setExtent(
+  tx: Writing<OutputSchema>,
+  commandId: string,
+  { endBytes, keptBytes }: Extent,
+): Promise<void> {
+  await tx
+    .insertInto("outputs")
+    .values({ command_id: commandId, end_bytes: endBytes, kept_bytes: keptBytes })
+    .onConflict((on) =>
+      on.column("command_id").doUpdateSet((row) => ({
+        end_bytes: row.ref("excluded.end_bytes"),
+        kept_bytes: row.ref("excluded.kept_bytes"),
+      })),
+    )
+    .execute();
+}
+
+async function insertChunk(
+  tx: Writing<OutputSchema>,
+  commandId: string,
+  { offset, stream, atMs, data }: Chunk,
+): Promise<void> {
   await tx
     .insertInto("chunks")
     .values({
-      command_id: chunk.commandId,
-      offset_bytes: chunk.offset,
-      stream: chunk.stream,
-      at_ms: chunk.atMs,
-      length_bytes: chunk.data.length,
-      data: Buffer.from(chunk.data.buffer, chunk.data.byteOffset, chunk.data.length),
+      command_id: commandId,
+      offset_bytes: offset,
+      stream,
+      at_ms: atMs,
+      length_bytes: data.length,
+      data: Buffer.from(data.buffer, data.byteOffset, data.length),
     })
     .execute();
 }
 
-interface Dropping {
-  commandId: string;
-  before: Extent;
-  endBytes: number;
-  keptBytesMax: number;
-}
-
 /** Drops the oldest chunks behind the head until the rest fits; returns the bytes dropped. */
-async function dropMiddle(tx: Writing<OutputSchema>, dropping: Dropping): Promise<number> {
-  const { commandId, before, endBytes, keptBytesMax } = dropping;
-  let over = before.keptBytes + (endBytes - before.endBytes) - keptBytesMax;
-  if (over <= 0) return 0;
-  const behindHead = await tx
-    .selectFrom("chunks")
-    .select(["offset_bytes", "length_bytes"])
-    .where("command_id", "=", commandId)
-    .where("offset_bytes", ">=", keptBytesMax / 2)
-    .orderBy("offset_bytes")
-    .limit(1_000)
-    .execute();
-  let dropped = 0;
-  let until = 0;
-  for (const { offset_bytes, length_bytes } of behindHead) {
-    if (over <= 0) break;
-    over -= length_bytes;
-    dropped += length_bytes;
-    until = offset_bytes + length_bytes;
+async function dropMiddle(
+  tx: Writing<OutputSchema>,
+  commandId: string,
+  { over, keptBytesMax }: { over: number; keptBytesMax: number },
+): Promise<number> {
+  const headBytes = keptBytesMax / 2;
+  let [dropped, until] = [0, headBytes];
+  for (let limit = rowsFirst; dropped < over; limit *= 2) {
+    const oldest = await tx
+      .selectFrom("chunks")
+      .select(["offset_bytes", "length_bytes"])
+      .where("command_id", "=", commandId)
+      .where("offset_bytes", ">=", until)
+      .orderBy("offset_bytes")
+      .limit(limit)
+      .execute();
+    assert(oldest.length > 0, "there is something behind the head to drop");
+    for (const { offset_bytes, length_bytes } of oldest) {
+      if (dropped >= over) break;
+      dropped += length_bytes;
+      until = offset_bytes + length_bytes;
+    }
   }
-  assert(dropped > 0, "there is something behind the head to drop");
   await tx
     .deleteFrom("chunks")
     .where("command_id", "=", commandId)
-    .where("offset_bytes", ">=", keptBytesMax / 2)
+    .where("offset_bytes", ">=", headBytes)
     .where("offset_bytes", "<", until)
     .execute();
   return dropped;

@@ -4,6 +4,7 @@
  */
 import type { SqliteDatabase } from "kysely";
 import { Fault } from "../core/fault.ts";
+import { KiB, MiB } from "../core/units.ts";
 
 /** The part of better-sqlite3 that is used. */
 export interface Sqlite {
@@ -26,23 +27,30 @@ const statementsMax = 500;
 const busyTimeoutMs = 5_000;
 /** Holds the indexes of some ten thousand commands; the default of 2 MiB reads them again and again. */
 const cacheKiB = 16 * 1024;
-/** 16 MiB of log: a page that many commits change is written to the database once. */
-const checkpointPages = 4_000;
+
+export interface Pages {
+  /** Of a database that is made now; large ones suit large rows. */
+  pageBytes: number;
+  /** Of log before it is merged: a page that many commits change is written to the database once. */
+  logBytes: number;
+}
+const pagesDefault: Pages = { pageBytes: 4 * KiB, logBytes: 16 * MiB };
 
 /**
  * @param path a file, or ":memory:".
  * @throws Fault `broken` not a database; `unavailable` not openable.
  */
-export async function openFile(path: string): Promise<Sqlite> {
+export async function openFile(path: string, pages = pagesDefault): Promise<Sqlite> {
   const Better = await load();
   try {
     const sqlite = new Better(path);
+    sqlite.pragma(`page_size = ${pages.pageBytes}`);
     sqlite.pragma("journal_mode = wal");
     sqlite.pragma("synchronous = full");
     sqlite.pragma("foreign_keys = on");
     sqlite.pragma(`busy_timeout = ${busyTimeoutMs}`);
     sqlite.pragma(`cache_size = -${cacheKiB}`);
-    sqlite.pragma(`wal_autocheckpoint = ${checkpointPages}`);
+    sqlite.pragma(`wal_autocheckpoint = ${pages.logBytes / pages.pageBytes}`);
     return sqlite;
   } catch (error) {
     throw faultOf(error);

@@ -4,7 +4,6 @@
  */
 import { Fault } from "../core/fault.ts";
 import { messageBytesMax } from "./guest.ts";
-import { concat } from "./sync.ts";
 
 const lengthBytes = 4;
 const headerLengthBytes = 4;
@@ -86,22 +85,34 @@ export class FrameReader {
   }
 
   #peek(count: number): Uint8Array {
-    this.#gather(count);
-    return (this.#chunks[0] ?? empty).subarray(0, count);
+    const [first] = this.#chunks;
+    if (first !== undefined && first.length >= count) return first.subarray(0, count);
+    return this.#copy(count);
   }
 
+  /** In one piece: copied only where it came in several. */
   #take(count: number): Uint8Array {
-    this.#gather(count);
-    const first = this.#chunks[0] ?? empty;
-    if (first.length === count) this.#chunks.shift();
-    else this.#chunks[0] = first.subarray(count);
+    const taken = this.#peek(count);
+    let left = count;
+    for (let [first] = this.#chunks; first !== undefined && left > 0; [first] = this.#chunks) {
+      if (first.length > left) this.#chunks[0] = first.subarray(left);
+      else this.#chunks.shift();
+      left -= Math.min(left, first.length);
+    }
     this.#held -= count;
-    return first.subarray(0, count);
+    return taken;
   }
 
-  /** The first `count` bytes in one piece. */
-  #gather(count: number): void {
-    if ((this.#chunks[0]?.length ?? 0) < count) this.#chunks = [concat(this.#chunks)];
+  #copy(count: number): Uint8Array {
+    const bytes = new Uint8Array(count);
+    let at = 0;
+    for (const chunk of this.#chunks) {
+      if (at === count) break;
+      const some = chunk.subarray(0, count - at);
+      bytes.set(some, at);
+      at += some.length;
+    }
+    return bytes;
   }
 }
 

@@ -8,8 +8,9 @@ create table chunks (
   at_ms integer not null,
   length_bytes integer not null,
   data blob not null,
+  -- With rowids: a tree of keys that holds the data would read all of it at each comparison.
   primary key (command_id, offset_bytes)
-) strict, without rowid;
+) strict;
 
 create table outputs (
   command_id text primary key,
