@@ -35,7 +35,7 @@ export const command: Group = async (say) => {
 /** Over HTTP as any client would: one request to send it, one that waits for its end. */
 async function accepted(vm: BenchVm): Promise<void> {
   const { id } = await vm.host.post(`/v1/sandboxes/${vm.name}/commands`, { argv: ["true"] });
-  await vm.host.until(`/v1/commands/${id}?wait=30`, ({ ended_at }) => ended_at !== null);
+  await vm.host.until(`/v1/commands/${id}?wait=20`, ({ state }) => state === "exited");
 }
 
 class Ssh {
@@ -63,7 +63,7 @@ class Ssh {
       `ssh-keygen -A && mkdir -p -m 700 ~agent/.ssh /run/sshd && ` +
         `echo '${publicKey}' >~agent/.ssh/authorized_keys && chown -R agent ~agent/.ssh`,
     );
-    const daemon = `exec /usr/sbin/sshd -i -o UsePAM=no <>${device} >&0 2>/dev/null`;
+    const daemon = `exec /usr/sbin/sshd -i -o UsePAM=no -o MaxSessions=100 <>${device} >&0 2>/dev/null`;
     await vm.host.say("exec", "-d", vm.name, "--", "sudo", "sh", "-c", daemon);
     const ssh = new Ssh(directory, socket);
     await ssh.#spawn(["-fNM"]);

@@ -28,8 +28,8 @@ export const output: Group = async (say) => {
           const wanted = { argv: ["sh", "-c", written] };
           const { id } = await vm.host.post(`/v1/sandboxes/${vm.name}/commands`, wanted);
           await vm.host.until(
-            `/v1/commands/${id}?wait=60`,
-            ({ ended_at }) => ended_at !== null,
+            `/v1/commands/${id}?wait=20`,
+            ({ state }) => state === "exited",
             600_000,
           );
         }).then((ms) => {

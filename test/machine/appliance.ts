@@ -106,7 +106,9 @@ export class Appliance {
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
   async get(path: string): Promise<any> {
     const headers = { authorization: `Bearer ${this.#key}` };
-    return (await fetch(`${this.#url}${path}`, { headers })).json();
+    const answer = await fetch(`${this.#url}${path}`, { headers });
+    if (answer.status >= 500) throw new Error(`GET ${path}: ${await answer.text()}`);
+    return answer.json();
   }
 
   /** A change, with a key of its own. */
@@ -118,7 +120,9 @@ export class Appliance {
       "idempotency-key": crypto.randomUUID(),
     };
     const init = { method: "POST", headers, body: JSON.stringify(body) };
-    return (await fetch(`${this.#url}${path}`, init)).json();
+    const answer = await fetch(`${this.#url}${path}`, init);
+    if (!answer.ok) throw new Error(`POST ${path}: ${await answer.text()}`);
+    return answer.json();
   }
 
   /** Asks again and again until the answer is as wanted. */

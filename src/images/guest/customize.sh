@@ -4,7 +4,8 @@
 set -eu
 root=$1
 
-chroot "$root" useradd --create-home --uid 1000 --user-group --shell /bin/bash agent
+# No password fits '*', and keys do; sshd takes '!' for an account that is locked.
+chroot "$root" useradd --create-home --password '*' --uid 1000 --user-group --shell /bin/bash agent
 chroot "$root" usermod --append --groups sudo agent
 echo "agent ALL=(ALL) NOPASSWD:ALL" >"$root/etc/sudoers.d/agent"
 chmod 0440 "$root/etc/sudoers.d/agent"
