@@ -5,7 +5,7 @@
 import { Fault } from "../core/fault.ts";
 import { KiB, MiB } from "../core/units.ts";
 import type { OutputDb, Reader } from "../db/open.ts";
-import type { GuestMessage } from "../guest/guest.ts";
+import { type GuestMessage, outputWindowBytes } from "../guest/guest.ts";
 import type { Clock } from "../system/clock.ts";
 import { isFinal } from "./command.ts";
 import { appendOutput, type Chunk, extentOf } from "./output.ts";
@@ -17,7 +17,9 @@ const waitingBytesMax = 8 * MiB;
 /** A commit that follows one of a flood waits for so many bytes, but not for long. */
 const floodBytes = 128 * KiB;
 const gatheredBytes = 2 * MiB;
-const gatherMs = 8;
+const gatherMs = 12;
+/** Less is acknowledged only when nothing more waits. */
+const ackedBytesMin = outputWindowBytes / 4;
 
 /** Returns once nothing more waits to be said. Never fails. */
 type Acknowledge = (commandId: string, offset: number) => Promise<void>;
@@ -93,26 +95,35 @@ export class OutputIntake {
 
   async #storeAll(id: string, incoming: Incoming): Promise<void> {
     incoming.isStoring = true;
+    let [ackedBytes, endBytes] = [0, 0];
+    const acknowledge = (): void => {
+      if (endBytes === ackedBytes) return;
+      ackedBytes = endBytes;
+      void this.#acknowledge(id, endBytes);
+    };
     try {
       while (incoming.waiting.length > 0) {
-        const storedBytes = await this.#store(id, incoming.waiting.splice(0));
+        const before = endBytes;
+        endBytes = await this.#store(id, incoming.waiting.splice(0));
+        // Each acknowledgement costs an emulated guest some milliseconds.
+        if (endBytes - ackedBytes >= ackedBytesMin) acknowledge();
         // Each commit waits for the disk: a flood is stored in few.
-        if (storedBytes >= floodBytes && this.#waitingBytes < gatheredBytes)
+        if (endBytes - before >= floodBytes && this.#waitingBytes < gatheredBytes)
           await this.#clock.sleep(gatherMs);
       }
     } finally {
+      acknowledge();
       incoming.isStoring = false;
     }
   }
 
-  /** Returns how many bytes that were. */
+  /** Returns how many bytes are durable then. */
   async #store(commandId: string, chunks: Chunk[]): Promise<number> {
     const bytes = chunks.reduce((sum, { data }) => sum + data.length, 0);
     try {
       const endBytes = await appendOutput(this.#output, commandId, chunks);
       if (endBytes === undefined) throw hole(commandId);
-      void this.#acknowledge(commandId, endBytes);
-      return bytes;
+      return endBytes;
     } finally {
       this.#waitingBytes -= bytes;
     }

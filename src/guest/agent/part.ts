@@ -44,6 +44,7 @@ const lookPeriodMs = 2_000;
 const commandsMaxDefault = 4096;
 /** Output of one command while others wait. */
 const turnBytes = 256 * KiB;
+const roomBytesMin = outputWindowBytes / 4;
 
 export class GuestPart implements Speaker {
   readonly #options: PartOptions;
@@ -270,14 +271,16 @@ export class GuestPart implements Speaker {
 
   #outputOf(held: Held): Uint8Array | Output | undefined {
     const { spool, id: commandId } = held;
+    const roomBytes = outputWindowBytes - spool.unacknowledgedBytes;
+    // Not for every acknowledgement: there comes another while so much is on its way.
+    if (roomBytes < roomBytesMin) return undefined;
     // Looked at before the spool: output that came in between is then found there.
     const ended = held.ended();
     if (ended && spool.sent >= ended.output_bytes) {
       held.saidEnded = true;
       return encodeFrame(ended);
     }
-    const roomBytes = outputWindowBytes - spool.unacknowledgedBytes;
-    if (roomBytes <= 0 || !spool.hasOutput) return undefined;
+    if (!spool.hasOutput) return undefined;
     const { sent: from, directory } = spool;
     const until = from + Math.min(roomBytes, this.#turns.length > 0 ? turnBytes : roomBytes);
     const sending = spool.sending();

@@ -34,7 +34,8 @@
 #include <unistd.h>
 #include "spool.h"
 
-enum { KILL_AFTER_MS = 5000, WAKE_MS = 10, PIPE_BYTES = 1 << 20 };
+/* A flood is told more rarely: whoever sends it looks again by itself while there is more. */
+enum { KILL_AFTER_MS = 5000, WAKE_MS = 10, FLOOD_WAKE_MS = 100, PIPE_BYTES = 1 << 20 };
 
 static char *cgroup, *wake, *user, *cwd;
 static long timeout_ms;
@@ -44,6 +45,7 @@ static uint64_t output_bytes;
 static int stdin_file = -1, stdin_pipe = -1;
 static off_t stdin_passed;
 static int64_t woken_at;
+static uint64_t woken_at_bytes;
 static int segment = -1;
 static off_t segment_size;
 /* One frame that waits to be stored; while it does, no pipe is read. */
@@ -64,7 +66,7 @@ static void nap(long ms) {
 /* Tells the guest part to look; where nobody listens, it looks when it starts. */
 static void wake_guest_part(void) {
   static int fd = -1;
-  woken_at = now_ms(CLOCK_MONOTONIC);
+  woken_at = now_ms(CLOCK_MONOTONIC), woken_at_bytes = output_bytes;
   if (fd < 0) fd = open(wake, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return;
   char line[PATH_MAX];
@@ -398,12 +400,16 @@ static void enforce_time(struct run *run) {
   run->timed_out = 1;
 }
 
+static int64_t wake_ms(void) {
+  return output_bytes - woken_at_bytes > PIECE_MAX ? FLOOD_WAKE_MS : WAKE_MS;
+}
+
 /* Until there is something to do. SIGCHLD is let through only here: none is missed in between. */
 static void wait_for_more(struct run *run) {
   struct pollfd fds[3];
   int64_t wait = run->ended || run->end_at == INT64_MAX ? 3600000 : run->end_at - now_ms(CLOCK_MONOTONIC);
   if (wait < 0) wait = 0;
-  if (run->unsaid && wait > WAKE_MS) wait = WAKE_MS;
+  if (run->unsaid && wait > wake_ms()) wait = wake_ms();
   if (run->stuck_ms && wait > run->stuck_ms) wait = run->stuck_ms;
   memcpy(fds, run->fds, sizeof fds);
   if (run->stuck_ms) fds[0].fd = fds[1].fd = -1;
@@ -424,7 +430,7 @@ static void attend(struct run *run) {
     }
     enforce_time(run);
     read_pipes(run);
-    if (run->unsaid && now_ms(CLOCK_MONOTONIC) - woken_at >= WAKE_MS) wake_guest_part(), run->unsaid = 0;
+    if (run->unsaid && now_ms(CLOCK_MONOTONIC) - woken_at >= wake_ms()) wake_guest_part(), run->unsaid = 0;
   }
 }
 
