@@ -12,15 +12,11 @@
  * line of NAME=VALUE words, written after the last byte of output).
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <limits.h>
 #include <poll.h>
-#include <pwd.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,36 +28,16 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "runner.h"
 #include "spool.h"
 
 /* A flood is told more rarely: whoever sends it looks again by itself while there is more. */
 enum { KILL_AFTER_MS = 5000, WAKE_MS = 10, FLOOD_WAKE_MS = 100, PIPE_BYTES = 1 << 20 };
 
-static char *cgroup, *wake, *user, *cwd;
-static long timeout_ms;
-static int stdin_open;
-static char **arguments, **environment;
-static uint64_t output_bytes;
 static int stdin_file = -1, stdin_pipe = -1;
 static off_t stdin_passed;
 static int64_t woken_at;
 static uint64_t woken_at_bytes;
-static int segment = -1;
-static off_t segment_size;
-/* One frame that waits to be stored; while it does, no pipe is read. */
-static unsigned char piece[HEAD + PIECE_MAX];
-static size_t piece_length;
-
-static int64_t now_ms(clockid_t clock) {
-  struct timespec t;
-  clock_gettime(clock, &t);
-  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-static void nap(long ms) {
-  struct timespec t = {ms / 1000, ms % 1000 * 1000000};
-  nanosleep(&t, NULL);
-}
 
 /* Tells the guest part to look; where nobody listens, it looks when it starts. */
 static void wake_guest_part(void) {
@@ -77,218 +53,6 @@ static void wake_guest_part(void) {
     /* Full: it is awake already. No reader: another one will open another FIFO. */
     if (write(fd, name, length + 1) < 0 && errno != EAGAIN) close(fd), fd = -1;
   }
-}
-
-/* Whole or not at all; waits where the file system is full. */
-static void write_file(const char *name, const char *format, ...) {
-  char text[1024], temporary[64];
-  va_list list;
-  va_start(list, format);
-  int length = vsnprintf(text, sizeof text, format, list);
-  va_end(list);
-  snprintf(temporary, sizeof temporary, ".%s", name);
-  for (;; nap(100)) {
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0) continue;
-    ssize_t written = write(fd, text, length);
-    close(fd);
-    if (written == length && rename(temporary, name) == 0) return;
-  }
-}
-
-static char *read_spec(size_t *size) {
-  struct stat s;
-  int fd = open("spec", O_RDONLY | O_CLOEXEC);
-  if (fd < 0 || fstat(fd, &s) < 0) exit(1);
-  char *text = malloc(s.st_size + 1);
-  size_t at = 0;
-  while (at < (size_t)s.st_size) {
-    ssize_t n = read(fd, text + at, s.st_size - at);
-    if (n <= 0) exit(1);
-    at += n;
-  }
-  close(fd);
-  text[at] = 0;
-  *size = at;
-  return text;
-}
-
-static char *field(char **at) {
-  char *start = *at;
-  *at += strlen(start) + 1;
-  return start;
-}
-
-static char **list(char **at) {
-  int count = atoi(field(at));
-  char **items = calloc(count + 1, sizeof *items);
-  for (int i = 0; i < count; i++) items[i] = field(at);
-  return items;
-}
-
-static void parse_spec(void) {
-  size_t size;
-  char *at = read_spec(&size);
-  cgroup = field(&at), wake = field(&at), user = field(&at), cwd = field(&at);
-  timeout_ms = atol(field(&at));
-  stdin_open = *field(&at) == '1';
-  arguments = list(&at), environment = list(&at);
-}
-
-static int write_number(const char *directory, const char *name, const char *text) {
-  char path[PATH_MAX];
-  snprintf(path, sizeof path, "%s/%s", directory, name);
-  int fd = open(path, O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return -1;
-  int failed = write(fd, text, strlen(text)) < 0;
-  close(fd);
-  return failed ? -1 : 0;
-}
-
-/* The number behind `key` in a cgroup file, or the file's own where key is NULL; -1 unknown. */
-static long long cgroup_number(const char *name, const char *key) {
-  char path[PATH_MAX], text[4096];
-  if (!*cgroup) return -1;
-  snprintf(path, sizeof path, "%s/%s", cgroup, name);
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return -1;
-  ssize_t n = read(fd, text, sizeof text - 1);
-  close(fd);
-  if (n <= 0) return -1;
-  text[n] = 0;
-  if (!key) return text[0] == 'm' ? -1 : atoll(text);
-  for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-    if (!strncmp(line, key, strlen(key)) && line[strlen(key)] == ' ')
-      return atoll(line + strlen(key));
-  return -1;
-}
-
-struct failure { char reason[24]; int error; };
-
-__attribute__((noreturn)) static void fail(int report, const char *reason) {
-  struct failure f = {.error = errno};
-  snprintf(f.reason, sizeof f.reason, "%s", reason);
-  if (write(report, &f, sizeof f) < 0) _exit(126);
-  _exit(127);
-}
-
-static const char *home = "/", *shell = "/bin/sh";
-
-/* Reads the files themselves: a static binary cannot load the guest's own name services. */
-static struct passwd *find_user(void) {
-  FILE *file = fopen("/etc/passwd", "re");
-  struct passwd *entry;
-  while (file && (entry = fgetpwent(file)))
-    if (!strcmp(entry->pw_name, user)) return entry;
-  return NULL;
-}
-
-static void join_groups(int report, gid_t own) {
-  gid_t groups[256] = {own};
-  size_t count = 1;
-  FILE *file = fopen("/etc/group", "re");
-  for (struct group *entry; file && (entry = fgetgrent(file));)
-    for (char **member = entry->gr_mem; *member; member++)
-      if (!strcmp(*member, user) && count < 256) groups[count++] = entry->gr_gid;
-  if (setgroups(count, groups) < 0) fail(report, "bad_user");
-}
-
-static void become_user(int report) {
-  struct passwd *entry = find_user();
-  if (!entry) errno = ENOENT, fail(report, "bad_user");
-  home = entry->pw_dir, shell = entry->pw_shell;
-  if (geteuid() == 0) {
-    join_groups(report, entry->pw_gid);
-    if (setgid(entry->pw_gid) || setuid(entry->pw_uid)) fail(report, "bad_user");
-  } else if (entry->pw_uid != geteuid()) {
-    errno = EPERM;
-    fail(report, "bad_user");
-  }
-}
-
-static void set_environment(void) {
-  clearenv();
-  setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1);
-  setenv("HOME", home, 1), setenv("USER", user, 1), setenv("LOGNAME", user, 1);
-  setenv("SHELL", shell, 1), setenv("LANG", "C.UTF-8", 1);
-  for (char **entry = environment; *entry; entry++) putenv(*entry);
-}
-
-static void run_program(int report, int in, int out, int err) {
-  sigset_t none;
-  sigemptyset(&none);
-  for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
-  sigprocmask(SIG_SETMASK, &none, NULL);
-  setsid();
-  write_number("/proc/self", "oom_score_adj", "0");
-  /* The guest part's own limit is far higher than what programs expect. */
-  struct rlimit files;
-  if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur > 1024)
-    files.rlim_cur = 1024, setrlimit(RLIMIT_NOFILE, &files);
-  if (*cgroup) write_number(cgroup, "cgroup.procs", "0");
-  become_user(report);
-  if (chdir(*cwd ? cwd : home) < 0) {
-    if (*cwd || chdir("/") < 0) fail(report, "bad_cwd");
-  }
-  set_environment();
-  if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) fail(report, "other");
-  execvp(arguments[0], arguments);
-  switch (errno) {
-    case ENOENT: case ENOTDIR: fail(report, "not_found");
-    case EACCES: case ENOEXEC: case EISDIR: case EPERM: fail(report, "not_executable");
-    case E2BIG: fail(report, "too_long");
-    case ENOMEM: case EAGAIN: fail(report, "no_resources");
-    default: fail(report, "other");
-  }
-}
-
-static int segments_waiting(void) {
-  DIR *directory = opendir("spool");
-  int count = 0;
-  if (!directory) return mkdir("spool", 0700), 0;
-  for (struct dirent *entry; (entry = readdir(directory));) count += entry->d_name[0] != '.';
-  closedir(directory);
-  return count;
-}
-
-/* Whether there is an open segment with room for the piece. */
-static int find_room(void) {
-  char name[32];
-  if (segment >= 0 && segment_size + piece_length <= SEGMENT_MAX) return 1;
-  if (segment >= 0 && segment_size == 0) return 1;
-  /* The program waits on its full pipe until the host has taken some. */
-  if (segments_waiting() >= SEGMENTS_MAX) return 0;
-  snprintf(name, sizeof name, "spool/%016llx", (unsigned long long)output_bytes);
-  int fd = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (fd < 0) return 0;
-  if (segment >= 0) close(segment);
-  segment = fd, segment_size = 0;
-  return 1;
-}
-
-/* The piece, whole or not at all: a part of it is cut off again. Returns whether it is stored. */
-static int store_piece(void) {
-  if (piece_length == 0) return 1;
-  if (!find_room()) return 0;
-  ssize_t written = write(segment, piece, piece_length);
-  if (written != (ssize_t)piece_length) {
-    if (written > 0 && ftruncate(segment, segment_size) < 0) segment_size += written;
-    return 0;
-  }
-  segment_size += piece_length;
-  output_bytes += piece_length - HEAD;
-  piece_length = 0;
-  return 1;
-}
-
-/* One read of one pipe into the piece; 0 = nothing there now, -1 = its end. */
-static ssize_t read_piece(int fd, int stream, size_t most) {
-  ssize_t n = read(fd, piece + HEAD, most < PIECE_MAX ? most : PIECE_MAX);
-  if (n < 0) return errno == EAGAIN || errno == EINTR ? 0 : -1;
-  if (n == 0) return -1;
-  put_head(piece, (struct head){stream, now_ms(CLOCK_REALTIME), n});
-  piece_length = HEAD + n;
-  return n;
 }
 
 static volatile sig_atomic_t child_ended;
