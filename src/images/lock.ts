@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { Fault } from "../core/fault.ts";
+import { parseJson } from "../core/json.ts";
 import { readIfThere, writeWhole } from "../system/files.ts";
 
 const packageSchema = z.strictObject({
@@ -57,12 +58,3 @@ export function parseUris(text: string): LockedPackage[] {
 }
 
 export const nameOf = ({ file }: LockedPackage): string => file.split("_")[0] ?? file;
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
-}

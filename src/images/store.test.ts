@@ -47,6 +47,19 @@ test("a base that is there already is never written again", async () => {
   expect(await Bun.file(base?.path ?? "").text()).toBe("image");
 });
 
+test("a damaged manifest hides its base and no other, and a new build mends it", async () => {
+  const store = opened();
+  store.publishBase(built(store), manifestOf("a", 1));
+  store.publishBase(built(store), manifestOf("b", 2));
+  const path = join(store.root, "bases", "b".repeat(64), "manifest.json");
+  for (const damage of ["", "{", "[]", '{"kind":"base"}']) {
+    writeFileSync(path, damage);
+    expect((await store.bases()).map(({ builtAtMs }) => builtAtMs)).toEqual([1]);
+  }
+  store.publishBase(built(store), manifestOf("b", 3));
+  expect((await store.bases()).map(({ builtAtMs }) => builtAtMs)).toEqual([3, 1]);
+});
+
 test("without boot files it is said how to get them", async () => {
   expect(opened().bootFiles()).rejects.toMatchObject({
     code: "boot_files_missing",

@@ -14,6 +14,7 @@ import {
 import { join } from "node:path";
 import { z } from "zod";
 import { Fault } from "../core/fault.ts";
+import { parseJson } from "../core/json.ts";
 import { fsyncPath, publish, readIfThere, writeWhole } from "../system/files.ts";
 import type { BootFiles } from "../vmm/vmm.ts";
 import type { Base, Images } from "./images.ts";
@@ -155,7 +156,9 @@ export class ImageStore implements Images {
       .filter((entry) => entry.isDirectory())
       .flatMap((entry) => {
         const text = readIfThere(join(this.root, kind, entry.name, manifestName));
-        return text === undefined ? [] : [schema.parse(JSON.parse(text))];
+        const { data } = schema.safeParse(parseJson(text ?? ""));
+        // What was damaged is as good as absent: the next build makes it again.
+        return data === undefined ? [] : [data];
       });
   }
 }

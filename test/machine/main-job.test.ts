@@ -91,6 +91,14 @@ test("a command that is killed says by which signal, one that takes too long say
   expect((await host.run("exec", "box", "--", "/no/such/program")).code).toBe(127);
 });
 
+test("a command that needs more memory than there is says so", async () => {
+  const greedy = "x = bytearray(10**9)\nfor i in range(0, len(x), 4096): x[i] = 1";
+  const ran = await host.run("exec", "box", "--", "python3", "-c", greedy);
+  expect(ran.code).toBe(137);
+  const [command] = (await host.get("/v1/sandboxes/box/commands?limit=1")).data;
+  expect(command).toMatchObject({ state: "resource_exhausted", exhausted: { resource: "memory" } });
+});
+
 test("stop ends the work in order, and a start goes on with the same disk", async () => {
   await host.say("exec", "box", "--", "sh", "-c", "echo kept >/workspace/note; sync");
   const command = await host.say("exec", "-d", "box", "--", "sleep", "600");
@@ -122,6 +130,18 @@ test("the guest reboots: its commands end, and the sandbox comes up again by its
   await host.say("exec", "-d", "box", "--", "sudo", "systemctl", "reboot");
   const ended = await host.until(`/v1/commands/${command}`, ({ ended_at }) => ended_at !== null);
   expect(["infrastructure_lost", "signal", "interrupted"]).toContain(ended.state);
+  await host.until("/v1/sandboxes/box", (box) => box.phase === "running" && box.run !== run);
+  expect(await host.say("exec", "box", "--", "cat", "/workspace/note")).toBe("kept");
+});
+
+test("the guest's kernel panics: its commands end, and the sandbox comes up again", async () => {
+  const command = await host.say("exec", "-d", "box", "--", "sleep", "600");
+  await host.until(`/v1/commands/${command}`, ({ state }) => state === "running");
+  const { run } = await host.get("/v1/sandboxes/box");
+  const panic = "echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger";
+  await host.say("exec", "-d", "box", "--", "sudo", "sh", "-c", panic);
+  const ended = await host.until(`/v1/commands/${command}`, ({ ended_at }) => ended_at !== null);
+  expect(ended).toMatchObject({ state: "infrastructure_lost", state_reason: "guest_panic" });
   await host.until("/v1/sandboxes/box", (box) => box.phase === "running" && box.run !== run);
   expect(await host.say("exec", "box", "--", "cat", "/workspace/note")).toBe("kept");
 });

@@ -3,6 +3,7 @@
  * same end. What a guest prints decides nothing but whether its own reset was a panic.
  */
 import { z } from "zod";
+import { parseJson } from "../../core/json.ts";
 import type { VmEnd } from "../vmm.ts";
 
 export type EndRecord =
@@ -76,14 +77,9 @@ function guestsReason({ log, serial }: EndFacts): Ended | undefined {
 
 function parseEvent(line: string): z.infer<typeof eventSchema>[] {
   if (!line.startsWith("{")) return [];
-  try {
-    const { success, data } = eventSchema.safeParse(JSON.parse(line));
-    return success ? [data] : [];
-  } catch (error) {
-    // Half a line: the older part was dropped, or the end came while it was written.
-    if (error instanceof SyntaxError) return [];
-    throw error;
-  }
+  // It may be half a line: the older part was dropped, or the end came while it was written.
+  const { success, data } = eventSchema.safeParse(parseJson(line));
+  return success ? [data] : [];
 }
 
 function wordsOf(log: string): string {

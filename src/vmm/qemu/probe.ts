@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import { parseJson } from "../../core/json.ts";
 import { KiB, MiB, secondMs } from "../../core/units.ts";
 import { isErrno, readIfThere, writeWhole } from "../../system/files.ts";
 import { processor } from "./argv.ts";
@@ -49,7 +50,7 @@ export async function probeKvm(probe: Probe): Promise<KvmVerdict> {
     return { usable: false, why: "there is no kernel yet to try KVM with" };
   const path = join(probe.directory, "kvm-verdict.json");
   const key = [await sha256Of(kernelPath), processorModel(), probe.version].join("; ");
-  const kept = parseKept(readIfThere(path));
+  const kept = keptSchema.safeParse(parseJson(readIfThere(path) ?? "")).data;
   if (kept?.key === key) return { usable: kept.usable, why: kept.why };
   const verdict = await bootOnKvm(probe.program, kernelPath, probe.directory);
   writeWhole(path, `${JSON.stringify({ key, ...verdict })}\n`);
@@ -63,15 +64,6 @@ function whyAbsent(): string | undefined {
   } catch (error) {
     if (isErrno(error, "ENOENT")) return `there is no ${device}`;
     if (isErrno(error, "EACCES", "EPERM")) return `${device} may not be opened`;
-    throw error;
-  }
-}
-
-function parseKept(text: string | undefined): z.infer<typeof keptSchema> | undefined {
-  try {
-    return text === undefined ? undefined : keptSchema.safeParse(JSON.parse(text)).data;
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
     throw error;
   }
 }
