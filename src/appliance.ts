@@ -67,8 +67,6 @@ export interface ApplianceOptions {
 export interface Appliance {
   readonly api: Api;
   readonly ports: ApiPorts;
-  /** Closes the databases; VMs and their commands run on. */
-  close(): Promise<void>;
 }
 
 /** The real appliance of this machine, at work. */
@@ -93,11 +91,7 @@ export async function openAppliance(options: ApplianceOptions): Promise<Applianc
   const { default_base: defaultBase } = settings;
   const ports: ApiPorts = { ...commandPorts, host, build, defaultBase, onBug };
   void purgeAnswers(ports);
-  const close = async (): Promise<void> => {
-    await db.close();
-    await output.close();
-  };
-  return { api: createApi(ports), ports, close };
+  return { api: createApi(ports), ports };
 }
 
 type Machine = Pick<Outside, "vmm" | "driver" | "disks" | "images" | "guests">;

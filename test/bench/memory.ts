@@ -17,7 +17,7 @@ export const memory: Group = async (say) => {
     // What is kept and not what a burst of requests left: a restart reads it all again.
     await host.terminate();
     await host.start();
-    for (let at = 0; at < 20; at++) await host.get("/v1/sandboxes?limit=200");
+    for (let at = 0; at < 20; at++) await host.get("/v1/sandboxes?limit=100");
     await Bun.sleep(restMs);
     const full = pssMb(host.pid);
     const group = "memory";

@@ -54,7 +54,7 @@ test(`killed at ${kills} random moments, it agrees with the world (SEED=${seed})
     for (const { id } of await livingAfter(deeds)) expect(host.vmsOf(id).length).toBeLessThan(2);
   }
   await settle();
-  const boxes = (await host.get("/v1/sandboxes?limit=200")).data;
+  const boxes = (await host.get("/v1/sandboxes?limit=100")).data;
   for (const { id, phase } of boxes)
     expect([id, phase, host.vmsOf(id).length]).toEqual([id, phase, phase === "running" ? 1 : 0]);
   const disks = readdirSync(join(host.data, "disks")).filter((name) => name.endsWith(".raw"));
@@ -67,19 +67,19 @@ test(`killed at ${kills} random moments, it agrees with the world (SEED=${seed})
 async function livingAfter(deeds: readonly Promise<void>[]): Promise<{ id: string }[]> {
   await host.start();
   await Promise.all(deeds);
-  return (await host.get("/v1/sandboxes?limit=200")).data;
+  return (await host.get("/v1/sandboxes?limit=100")).data;
 }
 
 /** Nothing is under way any more: every phase is at rest and every command has ended. */
 async function settle(): Promise<void> {
   const isAtRest = ({ phase, commands_live }: { phase: string; commands_live: number }): boolean =>
     ["stopped", "running"].includes(phase) && commands_live === 0;
-  await host.until("/v1/sandboxes?limit=200", ({ data }) => data.every(isAtRest), 400_000);
+  await host.until("/v1/sandboxes?limit=100", ({ data }) => data.every(isAtRest), 400_000);
 }
 
 /** No command left its mark twice, and one that exited left it and told all of its output. */
 async function checkMarks(id: string): Promise<void> {
-  const { data } = await host.get(`/v1/sandboxes/${id}/commands?limit=200`);
+  const { data } = await host.get(`/v1/sandboxes/${id}/commands?limit=100`);
   const marks = await host.run("exec", id, "--", "cat", "/home/agent/runs");
   const left = marks.stdout.toString().split("\n").filter(Boolean);
   expect(new Set(left).size).toBe(left.length);
