@@ -1,7 +1,8 @@
 /** The data directory, as `serve` needs it: private, ours alone, with a place that may hold code. */
-import { accessSync, constants, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { accessSync, constants, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Fault } from "../core/fault.ts";
+import { writeWhole } from "../system/files.ts";
 
 /** May be called twice. @throws Fault `denied`. */
 export function prepareData(data: string): void {
@@ -35,8 +36,8 @@ export function refuseNoexec(directory: string): void {
   });
 }
 
-/** For scripts that stop us and for clients on this machine. */
+/** For scripts that stop us and for clients on this machine, who never read half of it. */
 export function announce(data: string, url: string): void {
-  writeFileSync(join(data, "serve.pid"), `${process.pid}\n`);
-  writeFileSync(join(data, "serve.url"), `${url}\n`);
+  writeWhole(join(data, "serve.pid"), `${process.pid}\n`);
+  writeWhole(join(data, "serve.url"), `${url}\n`);
 }
