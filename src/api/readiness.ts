@@ -13,7 +13,9 @@ export interface Check {
 
 /** Whether a sandbox could be created and started now; each check with what to do. */
 export async function checkReadiness(ports: ApiPorts): Promise<Check[]> {
+  const { driver } = ports;
   return Promise.all([
+    check("hypervisor", `${driver.why}.`, () => ports.vmm.list()),
     check("database", "The state database takes writes.", () => ports.db.write(async () => {})),
     check("base", "The default base is built.", () => chooseBase(ports)),
     check("boot_files", "Kernel, initramfs and tools disk are built.", () =>

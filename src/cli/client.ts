@@ -58,7 +58,8 @@ export function findTarget(flags: { url: string | undefined; data: string | unde
 }
 
 /** A binary that `up` put into a data directory belongs to that one. */
-function dataDirectory(told: string | undefined): string {
+/** As told; else the one this binary was installed in; else the default. */
+export function dataDirectory(told: string | undefined): string {
   if (told !== undefined) return told;
   const beside = dirname(dirname(process.execPath));
   return existsSync(join(beside, "admin.key")) ? beside : defaultData;

@@ -3,7 +3,7 @@ import { accessSync, constants, existsSync, statfsSync } from "node:fs";
 import { freemem } from "node:os";
 import type { Check } from "../api/readiness.ts";
 import { parseArguments } from "./arguments.ts";
-import { defaultData, findTarget } from "./client.ts";
+import { dataDirectory, findTarget } from "./client.ts";
 import { type CliCommand, coloured, print, printJson } from "./command.ts";
 import { isNoexec } from "./data.ts";
 
@@ -25,7 +25,7 @@ export const doctor: CliCommand = {
   run: async (argv) => {
     const { flags: wanted } = parseArguments(argv, flags);
     if (wanted.help) return print(usage);
-    const data = wanted.data ?? defaultData;
+    const data = dataDirectory(wanted.data);
     const checks = [...localChecks(data), ...(await serverChecks(findTarget(wanted).url))];
     const ok = checks.every((check) => check.ok);
     if (wanted.json) printJson({ ok, checks });
@@ -87,8 +87,8 @@ function localChecks(data: string): Check[] {
 
 const kvmText = (usable: boolean): string =>
   usable
-    ? "/dev/kvm can be opened."
-    : "no usable /dev/kvm: VMs are emulated, about ten times slower.";
+    ? "/dev/kvm can be opened; whether a VM runs on it is tried when serve starts."
+    : "no /dev/kvm to open: VMs are emulated, about ten times slower.";
 
 function mayUse(path: string): boolean {
   try {

@@ -7,7 +7,7 @@ import { guestPrograms } from "../images/programs.ts";
 import { ImageStore } from "../images/store.ts";
 import { holdLock } from "../system/process.ts";
 import { type Parsed, parseArguments, UsageError } from "./arguments.ts";
-import { defaultData } from "./client.ts";
+import { dataDirectory } from "./client.ts";
 import { type CliCommand, note, print, printJson, table } from "./command.ts";
 import { prepareData } from "./data.ts";
 
@@ -41,7 +41,7 @@ export const images: CliCommand = {
     const act = verb === undefined ? undefined : verbs[verb];
     if (!act || others.length > 0) throw new UsageError("say one of: build, lock, ls");
     try {
-      return await act(wanted, openBuilder(wanted.data ?? defaultData, verb !== "ls"));
+      return await act(wanted, openBuilder(dataDirectory(wanted.data), verb !== "ls"));
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
       note(`error: ${error.message}${error.hint ? `\n  what to do: ${error.hint}` : ""}`);

@@ -21,7 +21,7 @@ export function absentVmm(why: string): Vmm {
     powerOff: refuse,
     kill: refuse,
     forget: refuse,
-    list: async () => [],
+    list: refuse,
     console: refuse,
   };
 }
