@@ -229,10 +229,7 @@ const empty = new Uint8Array();`,
     "for (const job of jobs) tell.push(await runJob(tx, job));",
     "for (const job of jobs) (await runJob(tx, job))();",
   ]),
-  mutant("keeps what a refused writer wrote", "db/open", [
-    "await sql`rollback to job`.execute(tx);",
-    "",
-  ]),
+  mutant("keeps what a refused writer wrote", "db/open", ["await tx.all(undo, {});", ""]),
   mutant("stops listening where it cannot answer any more", "commands/conversation", [
     'await this.#say({ type: "forget"',
     'await this.#channel.send({ type: "forget"',

@@ -92,7 +92,7 @@ test("a command that is killed says by which signal, one that takes too long say
 });
 
 test("a command that needs more memory than there is says so", async () => {
-  const greedy = "x = bytearray(10**9)\nfor i in range(0, len(x), 4096): x[i] = 1";
+  const greedy = "x = []\nwhile True: x.append(b'x' * 10**6)";
   const ran = await host.run("exec", "box", "--", "python3", "-c", greedy);
   expect(ran.code).toBe(137);
   const [command] = (await host.get("/v1/sandboxes/box/commands?limit=1")).data;
@@ -141,7 +141,7 @@ test("the guest's kernel panics: its commands end, and the sandbox comes up agai
   const panic = "echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger";
   await host.say("exec", "-d", "box", "--", "sudo", "sh", "-c", panic);
   const ended = await host.until(`/v1/commands/${command}`, ({ ended_at }) => ended_at !== null);
-  expect(ended).toMatchObject({ state: "infrastructure_lost", state_reason: "guest_panic" });
+  expect(ended).toMatchObject({ state: "infrastructure_lost", state_reason: "guest_panicked" });
   await host.until("/v1/sandboxes/box", (box) => box.phase === "running" && box.run !== run);
   expect(await host.say("exec", "box", "--", "cat", "/workspace/note")).toBe("kept");
 });

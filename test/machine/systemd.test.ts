@@ -1,38 +1,41 @@
 import { expect, test } from "bun:test";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
+import { inSystemd, whyNoSystemd } from "./systemd-world.ts";
 
-const tree = resolve(import.meta.dir, "..", "..");
-const report = join(tree, "reports", "systemd-world.log");
-
-/** In a machine of its own as far as systemd can tell; undefined status: it was killed. */
-async function inSystemd(...command: string[]): Promise<{ status: number | null; words: string }> {
-  const scratch = mkdtempSync(join(tmpdir(), "systemd-"));
-  const script = join(import.meta.dir, "systemd-world.sh");
-  const child = Bun.spawn(
-    ["unshare", "-pfmCuin", "--kill-child", "sh", script, scratch, tree, ...command],
-    { stdio: ["ignore", "ignore", "pipe"] },
-  );
-  const words = await new Response(child.stderr).text();
-  await child.exited;
-  rmSync(scratch, { recursive: true });
-  return { status: child.exitCode, words };
-}
-
-const isThere = existsSync("/usr/lib/systemd/systemd") && process.getuid?.() === 0;
-const able = isThere ? await inSystemd() : { status: 1, words: "no root, or no systemd" };
+const why = await whyNoSystemd();
 const suites = ["test/machine/qemu.test.ts", "test/machine/qemu-life.test.ts"];
 
-if (able.status !== 0) test.skip(`systemd cannot be tried here: ${able.words.trim()}`, () => {});
-else
-  test("where systemd runs, each VM is a unit of it, and all that holds for VMs holds", async () => {
-    mkdirSync(join(tree, "reports"), { recursive: true });
-    rmSync(report, { force: true });
+test.skipIf(why !== undefined)(
+  `where systemd runs, each VM is a unit of it, and all that holds for VMs holds${skipped()}`,
+  async () => {
     const bun = [process.execPath, "test", "--timeout", "120000"];
-    const { words } = await inSystemd(...bun, ...suites.map((each) => `./${each}`));
-    const said = existsSync(report) ? readFileSync(report, "utf8") : words;
+    const { said } = await inSystemd(...bun, ...suites.map((each) => `./${each}`));
     expect(said).toMatch(/^ [1-9]\d* pass$/m);
     expect(said).toMatch(/^ 0 fail$/m);
     expect(said).toContain("holdfast-vm@");
-  });
+  },
+);
+
+test.skipIf(why !== undefined)(
+  `scripts/up installs a unit that VMs and commands outlive, and scripts/down stops it${skipped()}`,
+  async () => {
+    const { said } = await inSystemd("sh", join(import.meta.dir, "systemd-up.sh"));
+    const steps = said.split("\n").filter((line) => line.startsWith("= "));
+    expect(steps).toEqual([
+      "= up 0",
+      "= enabled active",
+      "= exec demo 0",
+      "= VMs 1",
+      "= output 1 2 3 4 5 end 0",
+      "= killed and back: active",
+      "= up again 0",
+      "= the same VM",
+      "= down 0, disabled inactive, VMs 1",
+      "= down --vms 0, VMs 0",
+    ]);
+  },
+);
+
+function skipped(): string {
+  return why === undefined ? "" : ` (systemd cannot be tried here: ${why})`;
+}
