@@ -1,24 +1,6 @@
-/** This machine, as the records know it: made once with its database, and never again. */
-import { makeId } from "../core/ids.ts";
-import type { Db } from "../db/open.ts";
-import type { Clock } from "../system/clock.ts";
-import type { Random } from "../system/random.ts";
-import { findHost, insertHost } from "./store.ts";
-
+/** One machine that runs Holdfast, as the records know it. */
 export interface Host {
   readonly id: string;
   /** 32 bytes that never leave the host; what it signs is worthless elsewhere. */
   readonly secret: Uint8Array;
-}
-
-/** The host of this database; a fresh database gets one. May be called twice. */
-export function openHost(db: Db, clock: Clock, random: Random): Promise<Host> {
-  return db.write(async (tx) => {
-    const known = await findHost(tx);
-    if (known) return known;
-    const nowMs = clock.now();
-    const host = { id: makeId("host", nowMs, random.bytes(10)), secret: random.bytes(32) };
-    await insertHost(tx, host, nowMs);
-    return host;
-  });
 }

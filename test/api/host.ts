@@ -11,7 +11,7 @@ import { Fault } from "../../src/core/fault.ts";
 import { dayMs, GiB } from "../../src/core/units.ts";
 import { openOutput, openState } from "../../src/db/open.ts";
 import { openBytes } from "../../src/db/sqlite.ts";
-import { openHost } from "../../src/hosts/host.ts";
+import { openHost } from "../../src/hosts/open.ts";
 import type { Base } from "../../src/images/images.ts";
 import { Sightings } from "../../src/sandboxes/sightings.ts";
 import { defaultSizes } from "../../src/sandboxes/size.ts";

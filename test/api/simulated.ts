@@ -6,7 +6,7 @@
 import { makeApiKey } from "../../src/api/api-keys.ts";
 import { createApi } from "../../src/api/app.ts";
 import type { Api, ApiPorts } from "../../src/api/ports.ts";
-import { openHost } from "../../src/hosts/host.ts";
+import { openHost } from "../../src/hosts/open.ts";
 import { calm, type Weather } from "../simulation/weather.ts";
 import { World } from "../simulation/world.ts";
 

@@ -10,7 +10,7 @@ import { createApi } from "../../src/api/app.ts";
 import type { ApiPorts } from "../../src/api/ports.ts";
 import { gatherTurns, openOutput, openState } from "../../src/db/open.ts";
 import { openFile, type Sqlite } from "../../src/db/sqlite.ts";
-import { openHost } from "../../src/hosts/host.ts";
+import { openHost } from "../../src/hosts/open.ts";
 import { systemClock } from "../../src/system/clock.ts";
 import { systemRandom } from "../../src/system/random.ts";
 import { Signals } from "../../src/system/signals.ts";
