@@ -36,7 +36,6 @@ export class Held {
   owesStdin = false;
   /** Signals that came before the program ran. */
   readonly waitingSignals: SignalMessage[] = [];
-  #emptyClaims = 0;
 
   constructor(directory: string, id: string) {
     this.directory = directory;
@@ -86,8 +85,6 @@ export class Held {
   /** A runner that is gone without having written an end leaves one that says so. */
   noteLostRunner(): void {
     if (!this.runs || this.runnerPid() !== undefined || this.hasEnded) return;
-    // Between the claim and the number in it there is a moment; a second look decides.
-    if (this.#read("claim")?.trim() === "" && this.#emptyClaims++ === 0) return;
     this.writeEnd(lostEnd(this.spool.end(), Date.now()));
   }
 

@@ -249,6 +249,20 @@ static const char *kind_of(const struct run *run) {
 /* In bridge.c: another job of the same small binary. */
 int bridge(const char *device, const char *socket_path);
 
+/*
+ * Whoever makes this file runs the command; a second runner finds it and leaves. It comes with our
+ * number in it, because a claim without one looks like that of a runner that is gone.
+ */
+static int claim(void) {
+  char own[32];
+  snprintf(own, sizeof own, "claim.%d", getpid());
+  int file = open(own, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (file < 0) return 0;
+  int is_ours = dprintf(file, "%d\n", getpid()) > 0 && link(own, "claim") == 0;
+  close(file), unlink(own);
+  return is_ours;
+}
+
 int main(int argc, char **argv) {
   if (argc == 4 && !strcmp(argv[1], "--bridge")) return bridge(argv[2], argv[3]);
   if (argc != 2 || chdir(argv[1]) < 0) return 2;
@@ -257,10 +271,7 @@ int main(int argc, char **argv) {
   setsid();
   umask(022);
   write_number("/proc/self", "oom_score_adj", "-900");
-  /* Whoever creates this file runs the command; a second runner finds it and leaves. */
-  int claim = open("claim", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (claim < 0) return 0;
-  dprintf(claim, "%d\n", getpid());
+  if (!claim()) return 0;
   parse_spec();
   int out[2], err[2], report[2];
   pipe_pair(out), pipe_pair(err);
