@@ -12,6 +12,7 @@ import { authenticate, KnownKeys, requireScope } from "./auth.ts";
 import { baseRoutes } from "./bases.ts";
 import { commandRoutes } from "./commands.ts";
 import { docsPage, llmsText, openApiDocument } from "./docs.ts";
+import { makePatience } from "./idempotency.ts";
 import { metricsText, RequestCounts } from "./metrics.ts";
 import { operationRoutes } from "./operations.ts";
 import { outputRoutes } from "./output.ts";
@@ -38,7 +39,7 @@ export type BasesApi = ReturnType<typeof baseRoutes>;
 export function createApi(ports: ApiPorts): Api {
   const requests = new RequestCounts();
   const app: Api = new OpenAPIHono<ApiEnv>();
-  app.use(nameRequest(ports), countRequests(requests));
+  app.use(followRequest(ports, requests));
   const keys = new KnownKeys();
   app.use("/v1/*", authenticate(ports, keys));
   for (const part of partsOf(ports, keys)) app.route("/", part);
@@ -93,25 +94,26 @@ function addOpenRoutes(app: Api, ports: ApiPorts, { requests, keys }: Kept): voi
 
 const requestIdPattern = /^[A-Za-z0-9._-]{1,64}$/;
 
-/** A request keeps the id its sender gave it, so that both logs can be put side by side. */
-const nameRequest = ({ clock, random }: ApiPorts) =>
-  createMiddleware<ApiEnv>(async (c, next) => {
-    const given = c.req.header("x-request-id") ?? "";
+/**
+ * Counts a request, and names it in its answer: it keeps the id its sender gave it, so that both
+ * logs can be put side by side.
+ */
+function followRequest({ clock, random }: ApiPorts, requests: RequestCounts) {
+  const patience = makePatience(clock);
+  return createMiddleware<ApiEnv>(async (c, next) => {
+    const given = c.req.header("x-request-id");
     const own = (): string => makeId("request", clock.now(), random.bytes(10));
-    c.set("requestId", requestIdPattern.test(given) ? given : own());
+    const id = given !== undefined && requestIdPattern.test(given) ? given : own();
+    c.set("requestId", id);
+    c.set("patience", patience);
     await next();
-    const { headers } = c.res;
-    headers.set("X-Request-Id", c.get("requestId"));
+    const { headers, status } = c.res;
+    headers.set("X-Request-Id", id);
     headers.set("X-Content-Type-Options", "nosniff");
     if (!headers.has("Cache-Control")) headers.set("Cache-Control", "no-store");
+    requests.add({ method: c.req.method, route: routePath(c, -1).replaceAll('"', ""), status });
   });
-
-const countRequests = (requests: RequestCounts) =>
-  createMiddleware<ApiEnv>(async (c, next) => {
-    await next();
-    const route = routePath(c, -1).replaceAll('"', "");
-    requests.add({ method: c.req.method, route, status: c.res.status });
-  });
+}
 
 /** 405 with `Allow` where the path exists for other methods, else 404. */
 function refusalOf(app: Api, method: string, path: string): Fault {

@@ -1,12 +1,12 @@
 /**
- * Who asks, and what they may do. A secret is compared as its SHA-256, in constant time; it is never
- * logged, stored or sent back.
+ * Who asks, and what they may do. A secret is looked up by its SHA-256, so that how long a look takes
+ * tells nothing about it; it is never logged, stored or sent back.
  */
-import { createHash, timingSafeEqual } from "node:crypto";
+import { hash } from "node:crypto";
 import { createMiddleware } from "hono/factory";
 import { Fault } from "../core/fault.ts";
 import type { Random } from "../system/random.ts";
-import type { ApiEnv, ApiPorts } from "./ports.ts";
+import type { ApiContext, ApiEnv, ApiPorts } from "./ports.ts";
 import { type ApiKeyRow, findApiKey, type Scope } from "./store.ts";
 
 const secretPrefix = "hf_";
@@ -20,8 +20,10 @@ export function makeSecret(random: Random): string {
 }
 
 export function hashSecret(secret: string): Uint8Array {
-  return createHash("sha256").update(secret).digest();
+  return Buffer.from(digestOf(secret), "base64");
 }
+
+const digestOf = (secret: string): string => hash("sha256", secret, "base64");
 
 const knownMax = 1_000;
 
@@ -33,15 +35,17 @@ export class KnownKeys {
   readonly #found = new Map<string, ApiKeyRow>();
   #revocations = 0;
 
-  async find(ports: ApiPorts, hash: Uint8Array): Promise<ApiKeyRow | undefined> {
-    const name = Buffer.from(hash).toString("base64");
-    const known = this.#found.get(name);
+  /** Undefined for one that nothing knows, or that was revoked. */
+  async find(ports: ApiPorts, secret: string): Promise<ApiKeyRow | undefined> {
+    if (!secretPattern.test(secret)) return undefined;
+    const digest = digestOf(secret);
+    const known = this.#found.get(digest);
     if (known) return known;
     const revocations = this.#revocations;
-    const found = await findApiKey(ports.db.read, hash);
+    const found = await findApiKey(ports.db.read, Buffer.from(digest, "base64"));
     if (!found || revocations !== this.#revocations) return found;
     if (this.#found.size >= knownMax) this.#found.clear();
-    this.#found.set(name, found);
+    this.#found.set(digest, found);
     return found;
   }
 
@@ -56,22 +60,26 @@ export class KnownKeys {
 export const authenticate = (ports: ApiPorts, keys: KnownKeys) =>
   createMiddleware<ApiEnv>(async (c, next) => {
     const secret = bearerOf(c.req.header("authorization"));
-    const apiKey = await keyOf(ports, keys, secret);
+    const apiKey = await keys.find(ports, secret);
     if (!apiKey) throw unauthenticated("the API key is unknown or was revoked");
     c.set("apiKey", apiKey);
     await next();
   });
 
 /** @throws Fault `denied`. */
+export function checkScope(c: ApiContext, needed: Scope): void {
+  const { scope } = c.get("apiKey");
+  if (scopes.indexOf(scope) > scopes.indexOf(needed))
+    throw new Fault("denied", `this needs the scope "${needed}", the API key has "${scope}"`, {
+      code: "scope_insufficient",
+      hint: `use an API key with the scope "${needed}"`,
+      details: { needed, scope },
+    });
+}
+
 export const requireScope = (needed: Scope) =>
   createMiddleware<ApiEnv>(async (c, next) => {
-    const { scope } = c.get("apiKey");
-    if (scopes.indexOf(scope) > scopes.indexOf(needed))
-      throw new Fault("denied", `this needs the scope "${needed}", the API key has "${scope}"`, {
-        code: "scope_insufficient",
-        hint: `use an API key with the scope "${needed}"`,
-        details: { needed, scope },
-      });
+    checkScope(c, needed);
     await next();
   });
 
@@ -79,17 +87,6 @@ function bearerOf(header: string | undefined): string {
   const [, secret] = /^Bearer +(\S+)$/i.exec(header ?? "") ?? [];
   if (secret === undefined) throw unauthenticated("the request carries no API key");
   return secret;
-}
-
-async function keyOf(
-  ports: ApiPorts,
-  keys: KnownKeys,
-  secret: string,
-): Promise<ApiKeyRow | undefined> {
-  if (!secretPattern.test(secret)) return undefined;
-  const hash = hashSecret(secret);
-  const found = await keys.find(ports, hash);
-  return found && timingSafeEqual(hash, found.secret_sha256) ? found : undefined;
 }
 
 function unauthenticated(message: string): Fault {

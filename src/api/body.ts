@@ -2,10 +2,9 @@
  * Reading a request's body: bounded, complete, valid UTF-8 and JSON, and only text that the records
  * can hold unchanged. Nothing of it is interpreted here.
  */
-import { createMiddleware } from "hono/factory";
 import { Fault } from "../core/fault.ts";
 import { MiB } from "../core/units.ts";
-import type { ApiEnv } from "./ports.ts";
+import type { ApiContext } from "./ports.ts";
 import { HttpRefusal, unsupportedMediaType } from "./problems.ts";
 
 export const bodyBytesMax = 1 * MiB;
@@ -13,7 +12,7 @@ const depthMax = 32;
 const jsonType = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 
 /** Parses a JSON body into `json`; without a body it is undefined. */
-export const readJson = createMiddleware<ApiEnv>(async (c, next) => {
+export async function readJson(c: ApiContext): Promise<void> {
   const bytes = await readBounded(c.req.raw, bodyBytesMax);
   const text = textOf(bytes);
   // The framework's validators read the body from here; an empty one asks for nothing special.
@@ -27,8 +26,7 @@ export const readJson = createMiddleware<ApiEnv>(async (c, next) => {
     c.set("json", json);
     Object.assign(c.req.bodyCache, { text: Promise.resolve(text), json: Promise.resolve(json) });
   }
-  await next();
-});
+}
 
 /** @throws Fault `malformed`, also with the status 413. */
 export async function readBounded(request: Request, bytesMax: number): Promise<Uint8Array> {

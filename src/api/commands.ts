@@ -5,7 +5,7 @@ import { requestKill } from "../commands/kill.ts";
 import { extentOf } from "../commands/output.ts";
 import { acceptStdin } from "../commands/stdin.ts";
 import { getCommand, listCommands } from "../commands/store.ts";
-import { getSandbox } from "../sandboxes/store.ts";
+import { getBusy, getSandbox } from "../sandboxes/store.ts";
 import { topics } from "../system/signals.ts";
 import { readBounded } from "./body.ts";
 import * as routes from "./command-routes.ts";
@@ -24,7 +24,7 @@ export const commandRoutes = (ports: ApiPorts) =>
       const wanted = { ...rest, timeoutMs, argv: argv ?? ["/bin/bash", "-lc", command ?? ""] };
       const answer = await change(c, ports, {
         work: async (tx) => {
-          const sandbox = await getSandbox(tx, c.req.valid("param").id);
+          const sandbox = await getBusy(tx, c.req.valid("param").id);
           const by = c.get("apiKey").id;
           const row = await acceptCommand(tx, ports, { ...wanted, sandbox, by });
           const body = viewCommand(row, noOutput);

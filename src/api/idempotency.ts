@@ -3,14 +3,14 @@
  * transaction, so a retry finds all of it or nothing. A refusal changed nothing and is not kept:
  * sending it again asks again.
  */
-import { createHash, timingSafeEqual } from "node:crypto";
-import { createMiddleware } from "hono/factory";
+import { hash, timingSafeEqual } from "node:crypto";
 import { Fault } from "../core/fault.ts";
 import { dayMs, hourMs, secondMs } from "../core/units.ts";
 import type { Db, Tx } from "../db/open.ts";
 import type { Clock } from "../system/clock.ts";
 import type { Log } from "../system/log.ts";
-import type { ApiContext, ApiEnv, ApiPorts } from "./ports.ts";
+import { Patience } from "./patience.ts";
+import type { ApiContext, ApiPorts } from "./ports.ts";
 import { dropAnswersBefore, findAnswer, type KeptAnswer, keepAnswer } from "./store.ts";
 
 export const keyLengthMax = 255;
@@ -39,7 +39,7 @@ export interface Change<Prepared, Body, Status extends number> {
 }
 
 /** @throws Fault `malformed` no usable key. */
-export const requireKey = createMiddleware<ApiEnv>(async (c, next) => {
+export function checkKey(c: ApiContext): void {
   const key = c.req.header("idempotency-key");
   if (key === undefined || key === "")
     throw new Fault("malformed", "a change needs an idempotency key", {
@@ -52,8 +52,7 @@ export const requireKey = createMiddleware<ApiEnv>(async (c, next) => {
       code: "idempotency_key_invalid",
       hint: `use 1 to ${keyLengthMax} visible ASCII characters without spaces`,
     });
-  await next();
-});
+}
 
 /**
  * Carries out a change, or answers as it was answered before.
@@ -76,18 +75,21 @@ export async function change<Body, Status extends number, Prepared = undefined>(
     await keepAnswer(tx, rowOf(request, answer, ports.clock.now()));
     return { status: answer.status, body: answer.body };
   });
-  return Promise.race([work, tooLate(ports.clock)]);
+  return c.get("patience").wait(work);
 }
 
 /** A stalled disk: the change may still happen, and the same key will tell. */
-async function tooLate(clock: Clock): Promise<never> {
-  await clock.sleep(equalWaitMs);
-  throw new Fault("conflict", "the change is still being carried out", {
-    code: "idempotency_in_progress",
-    hint: "send it again with the same Idempotency-Key",
-    retryAfterSeconds: 1,
-  });
-}
+export const makePatience = (clock: Clock): Patience =>
+  new Patience(
+    clock,
+    equalWaitMs,
+    () =>
+      new Fault("conflict", "the change is still being carried out", {
+        code: "idempotency_in_progress",
+        hint: "send it again with the same Idempotency-Key",
+        retryAfterSeconds: 1,
+      }),
+  );
 
 interface KeyedRequest {
   api_key_id: string;
@@ -96,12 +98,13 @@ interface KeyedRequest {
 }
 
 function requestOf(c: ApiContext): KeyedRequest {
-  const { search } = new URL(c.req.url);
+  const { url } = c.req;
+  const search = url.includes("?") ? new URL(url).search : "";
   const parts = [c.req.method, c.req.path, search, canonical(c.get("json"))];
   return {
     api_key_id: c.get("apiKey").id,
     key: c.req.header("idempotency-key") ?? "",
-    request_sha256: createHash("sha256").update(JSON.stringify(parts)).digest(),
+    request_sha256: hash("sha256", JSON.stringify(parts), "buffer"),
   };
 }
 

@@ -3,6 +3,7 @@ import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { CommandPorts } from "../commands/ports.ts";
 import type { Host } from "../hosts/host.ts";
+import type { Patience } from "./patience.ts";
 import type { ApiKey } from "./store.ts";
 
 export interface Build {
@@ -24,6 +25,7 @@ export interface ApiEnv {
   Variables: {
     requestId: string;
     apiKey: ApiKey;
+    patience: Patience;
     /** The parsed JSON body, before any default was filled in. */
     json: unknown;
   };

@@ -3,29 +3,39 @@
  * idempotency key and a bounded body. No route there is made in any other way.
  */
 import { createRoute, OpenAPIHono, type RouteConfig } from "@hono/zod-openapi";
+import { createMiddleware } from "hono/factory";
 import type { ZodError } from "zod";
 import { Fault } from "../core/fault.ts";
-import { requireScope } from "./auth.ts";
+import { checkScope, requireScope } from "./auth.ts";
 import { readJson } from "./body.ts";
-import { requireKey } from "./idempotency.ts";
+import { checkKey } from "./idempotency.ts";
 import type { ApiEnv } from "./ports.ts";
 import type { FieldError } from "./problems.ts";
 import type { Scope } from "./store.ts";
-import { refuseUnsupported } from "./unsupported.ts";
+import { checkOffered } from "./unsupported.ts";
 
 type Parts = Omit<RouteConfig, "middleware" | "security">;
 
-/** A read: needs the scope `read` unless told. */
+/** A read: needs the scope `read`, which every API key has, unless told. */
 export function reading<P extends string, R extends Parts & { path: P }>(route: R, scope?: Scope) {
-  return secured(route, scope ?? "read", [requireScope(scope ?? "read")]);
+  return secured(route, scope ?? "read", scope ? [requireScope(scope)] : []);
 }
 
 /** A change with a JSON body or none: needs the scope `operate` unless told. */
 export function changing<P extends string, R extends Parts & { path: P }>(route: R, scope?: Scope) {
   const needed = scope ?? "operate";
-  const checks = [requireScope(needed), requireKey, readJson, refuseUnsupported(route.path)];
-  return secured(route, needed, checks);
+  return secured(route, needed, [checking(needed, route.path)]);
 }
+
+/** All that comes before a change's own schema, in one piece of middleware: each costs every request. */
+const checking = (needed: Scope, path: string) =>
+  createMiddleware<ApiEnv>(async (c, next) => {
+    checkScope(c, needed);
+    checkKey(c);
+    await readJson(c);
+    checkOffered(path, c.get("json"));
+    await next();
+  });
 
 /** A change whose pieces carry their own sequence numbers instead of a key. */
 export function sequenced<P extends string, R extends Parts & { path: P }>(route: R) {

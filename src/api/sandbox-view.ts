@@ -1,8 +1,6 @@
 /** A sandbox as the API shows it: what was observed, and when. */
 import { z } from "@hono/zod-openapi";
-import { countLive } from "../commands/store.ts";
 import { statesOf } from "../core/moves.ts";
-import type { Reader } from "../db/open.ts";
 import {
   type LastStop,
   type PhaseReason,
@@ -12,7 +10,7 @@ import {
   sandboxMoves,
 } from "../sandboxes/sandbox.ts";
 import type { Sightings } from "../sandboxes/sightings.ts";
-import { refOf } from "../sandboxes/store.ts";
+import { type BusySandbox, refOf } from "../sandboxes/store.ts";
 import { timeOf, timeSchema } from "./schemas.ts";
 
 export const phases = statesOf(sandboxMoves);
@@ -66,11 +64,7 @@ export const sandboxSchema = z
   .openapi("Sandbox");
 export type SandboxView = z.infer<typeof sandboxSchema>;
 
-export async function viewSandbox(
-  read: Reader,
-  sightings: Sightings,
-  row: SandboxRow,
-): Promise<SandboxView> {
+export function viewSandbox(sightings: Sightings, row: BusySandbox): SandboxView {
   return {
     id: row.id,
     name: row.name,
@@ -89,7 +83,7 @@ export async function viewSandbox(
     started_from: viewOrigin(row.started_from),
     last_stop: viewStop(row.last_stop),
     saving: savingOff,
-    commands_live: await countLive(read, row.id),
+    commands_live: row.commands_live,
     created_at: timeOf(row.created_at_ms),
     deleted_at: timeOf(row.deleted_at_ms),
   };

@@ -7,7 +7,7 @@ import { requestDelete } from "../sandboxes/delete.ts";
 import type { SandboxRow } from "../sandboxes/sandbox.ts";
 import { requestStart } from "../sandboxes/start.ts";
 import { requestStop } from "../sandboxes/stop.ts";
-import { changeSandbox, getSandbox, listSandboxes } from "../sandboxes/store.ts";
+import { changeSandbox, getBusy, getSandbox, listSandboxes } from "../sandboxes/store.ts";
 import { topics } from "../system/signals.ts";
 import { findWorkflow, liveWorkflowOf } from "../workflow/store.ts";
 import { chooseBase } from "./bases.ts";
@@ -29,7 +29,7 @@ export const sandboxRoutes = (ports: ApiPorts) =>
         work: async (tx, base) => {
           const { name, size, labels } = wanted;
           const row = await createSandbox(tx, ports, { name, size, labels, base });
-          return { status: 201 as const, body: await viewSandbox(tx, ports.sightings, row) };
+          return { status: 201 as const, body: viewSandbox(ports.sightings, row) };
         },
       });
       c.header("Location", `/v1/sandboxes/${answer.body.id}`);
@@ -42,21 +42,21 @@ export const sandboxRoutes = (ports: ApiPorts) =>
       const list = (from: { before: string | undefined; limit: number }) =>
         listSandboxes(ports.db.read, { phases: phase, labels, ...from });
       const { rows, next_cursor } = await readRows(ports, { purpose, cursor, limit, list });
-      const data = rows.map((row) => viewSandbox(ports.db.read, ports.sightings, row));
-      return c.json({ data: await Promise.all(data), next_cursor }, 200);
+      const data = rows.map((row) => viewSandbox(ports.sightings, row));
+      return c.json({ data, next_cursor }, 200);
     })
     .openapi(routes.getOne, async (c) => {
-      const found = await getSandbox(ports.db.read, c.req.valid("param").id);
+      const found = await getBusy(ports.db.read, c.req.valid("param").id);
       const { wait_for, wait: waitSeconds } = c.req.valid("query");
       const row = !wait_for
         ? found
         : await lookUntil(ports, {
             topic: topics.sandbox(found.id),
             waitSeconds,
-            look: () => getSandbox(ports.db.read, found.id),
+            look: () => getBusy(ports.db.read, found.id),
             isThere: ({ phase }) => wait_for.includes(phase),
           });
-      return c.json(await viewSandbox(ports.db.read, ports.sightings, row), 200);
+      return c.json(viewSandbox(ports.sightings, row), 200);
     })
     .openapi(routes.patchOne, async (c) => {
       const { name, labels } = c.req.valid("json");
@@ -68,8 +68,8 @@ export const sandboxRoutes = (ports: ApiPorts) =>
             name: name ?? row.name,
             labels: labels ? JSON.stringify(labels) : row.labels,
           });
-          const changed = await getSandbox(tx, row.id);
-          return { status: 200 as const, body: await viewSandbox(tx, ports.sightings, changed) };
+          const changed = await getBusy(tx, row.id);
+          return { status: 200 as const, body: viewSandbox(ports.sightings, changed) };
         },
       });
       return c.json(answer.body, answer.status);
@@ -123,9 +123,9 @@ async function underWayOf(
 ): Promise<Answer<UnderWay, 200 | 202>> {
   const before = await getSandbox(tx, id);
   const { operation } = await ask(tx, ports, before);
-  const row = await getSandbox(tx, before.id);
+  const row = await getBusy(tx, before.id);
   const live = operation ? await findWorkflow(tx, operation) : await liveWorkflowOf(tx, row.id);
-  const sandbox = await viewSandbox(tx, ports.sightings, row);
+  const sandbox = viewSandbox(ports.sightings, row);
   const body = { sandbox, operation: live ? viewOperation(live) : null };
   return { status: live ? 202 : 200, body };
 }

@@ -2,9 +2,7 @@
  * What this deployment does not offer, refused by name. A request that asks for it is never carried
  * out without it.
  */
-import { createMiddleware } from "hono/factory";
 import { Fault } from "../core/fault.ts";
-import type { ApiEnv } from "./ports.ts";
 
 interface Missing {
   capability: string;
@@ -83,17 +81,14 @@ export const unsupportedRoutes: Readonly<Record<string, Missing>> = {
 };
 
 /** @throws Fault `unsupported` the body asks for what is not offered. */
-export const refuseUnsupported = (path: string) =>
-  createMiddleware<ApiEnv>(async (c, next) => {
-    const body = c.get("json");
-    const known = fields[path] ?? {};
-    const asked = typeof body === "object" && body !== null ? Object.keys(body) : [];
-    for (const field of asked) {
-      const what = Object.hasOwn(known, field) ? known[field] : undefined;
-      if (what) throw unsupported(what, `\`${field}\` is not offered here: ${what.why}`);
-    }
-    await next();
-  });
+export function checkOffered(path: string, body: unknown): void {
+  const known = fields[path];
+  if (!known || typeof body !== "object" || body === null) return;
+  for (const field of Object.keys(body)) {
+    const what = Object.hasOwn(known, field) ? known[field] : undefined;
+    if (what) throw unsupported(what, `\`${field}\` is not offered here: ${what.why}`);
+  }
+}
 
 export function unsupported({ capability, why }: Missing, message: string): Fault {
   return new Fault("unsupported", message, {

@@ -2,18 +2,18 @@
 import { Fault } from "../core/fault.ts";
 import { makeId } from "../core/ids.ts";
 import type { Tx } from "../db/open.ts";
-import type { SandboxRow } from "../sandboxes/sandbox.ts";
 import { requestStart, type StartPorts } from "../sandboxes/start.ts";
+import type { BusySandbox } from "../sandboxes/store.ts";
 import {
   argumentsBytesMax,
   type CommandRow,
   environmentBytesMax,
   liveCommandsMax,
 } from "./command.ts";
-import { countLive, insertCommand } from "./store.ts";
+import { insertCommand } from "./store.ts";
 
 export interface Acceptance {
-  sandbox: SandboxRow;
+  sandbox: BusySandbox;
   argv: readonly string[];
   cwd: string | null;
   env: Readonly<Record<string, string>>;
@@ -36,7 +36,7 @@ export async function acceptCommand(
 ): Promise<CommandRow> {
   refuseTooLong(wanted);
   const { sandbox } = wanted;
-  if ((await countLive(tx, sandbox.id)) >= liveCommandsMax)
+  if (sandbox.commands_live >= liveCommandsMax)
     throw new Fault(
       "quota",
       `"${sandbox.name}" has ${liveCommandsMax} commands that have not ended`,

@@ -143,19 +143,6 @@ export function liveCommandsOf(read: Reader, sandboxId: string): Promise<Command
   return read.all(liveOf, { sandboxId });
 }
 
-const countOfLive = stateQuery((db, { sandboxId }: { sandboxId: string }) =>
-  db
-    .selectFrom("commands")
-    .select((row) => row.fn.countAll<number>().as("count"))
-    .where("sandbox_id", "=", sandboxId)
-    .where("ended_at_ms", "is", null),
-);
-
-export async function countLive(read: Reader, sandboxId: string): Promise<number> {
-  const [row] = await read.all(countOfLive, { sandboxId });
-  return row?.count ?? 0;
-}
-
 export interface Listing {
   sandboxId: string;
   /** undefined: all of them. */

@@ -24,28 +24,30 @@ export function isId(kind: IdKind, text: string): boolean {
   return new RegExp(`^${idPrefixes[kind]}_[${alphabet}]{26}$`).test(text);
 }
 
+/** Two digits at once: an id is made for every request. */
+const pairs = Array.from(
+  { length: 32 * 32 },
+  (_, value) => `${alphabet[value >> 5]}${alphabet[value & 31]}`,
+);
+const pairOf = (value: number): string => pairs[value & 1023] ?? "";
+
+/** 50 bits, in two halves that bit operations can take apart. */
 function timePart(atMs: number): string {
-  let rest = atMs;
-  let text = "";
-  for (let digit = 0; digit < 10; digit++) {
-    text = alphabet[rest % 32] + text;
-    rest = Math.floor(rest / 32);
-  }
-  return text;
+  const high = Math.floor(atMs / 2 ** 30);
+  const low = atMs % 2 ** 30;
+  return pairOf(high >> 10) + pairOf(high) + pairOf(low >> 20) + pairOf(low >> 10) + pairOf(low);
 }
 
 function randomPart(bytes: Uint8Array): string {
-  return halfOf(bytes.subarray(0, 5)) + halfOf(bytes.subarray(5, 10));
+  return halfOf(bytes, 0) + halfOf(bytes, 5);
 }
 
-/** Five bytes are eight digits, and still exact in a number. */
-function halfOf(bytes: Uint8Array): string {
-  let value = 0;
-  for (const byte of bytes) value = value * 256 + byte;
-  let text = "";
-  for (let digit = 0; digit < 8; digit++) {
-    text = alphabet[value % 32] + text;
-    value = Math.floor(value / 32);
-  }
-  return text;
+/** Five bytes are eight digits. */
+function halfOf(bytes: Uint8Array, at: number): string {
+  const middle = byteAt(bytes, at + 2);
+  const high = (byteAt(bytes, at) << 12) | (byteAt(bytes, at + 1) << 4) | (middle >> 4);
+  const low = (middle << 16) | (byteAt(bytes, at + 3) << 8) | byteAt(bytes, at + 4);
+  return pairOf(high >> 10) + pairOf(high) + pairOf(low >> 10) + pairOf(low);
 }
+
+const byteAt = (bytes: Uint8Array, at: number): number => bytes[at] ?? 0;

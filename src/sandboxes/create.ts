@@ -5,9 +5,8 @@ import type { Tx } from "../db/open.ts";
 import type { Base } from "../images/images.ts";
 import { checkRoomToCreate } from "./capacity.ts";
 import type { SandboxPorts } from "./ports.ts";
-import type { SandboxRow } from "./sandbox.ts";
 import { defaultSizeName, type Size } from "./size.ts";
-import { findByName, getSandbox, insertSandbox } from "./store.ts";
+import { type BusySandbox, findByName, getBusy, insertSandbox } from "./store.ts";
 
 export interface Creation {
   /** undefined: one is made from the id. */
@@ -28,7 +27,7 @@ export async function createSandbox(
   tx: Tx,
   ports: CreatePorts,
   creation: Creation,
-): Promise<SandboxRow> {
+): Promise<BusySandbox> {
   const size = chooseSize(ports.sizes, creation);
   await checkRoomToCreate(tx, ports.limits, size);
   const nowMs = ports.clock.now();
@@ -49,7 +48,7 @@ export async function createSandbox(
     machine_id: Buffer.from(ports.random.bytes(16)).toString("hex"),
     created_at_ms: nowMs,
   });
-  return getSandbox(tx, id);
+  return getBusy(tx, id);
 }
 
 /** @throws Fault `conflict` another sandbox that is not deleted has the name. */

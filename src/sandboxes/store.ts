@@ -1,10 +1,11 @@
 /** All SQL about sandboxes. The only writer of a sandbox's phase. */
-import { sql } from "kysely";
+import { type QueryCreator, sql } from "kysely";
 import { assert } from "../core/assert.ts";
 import { Fault } from "../core/fault.ts";
 import { move } from "../core/moves.ts";
 import type { Reader, Tx } from "../db/open.ts";
 import { stateQuery } from "../db/prepared.ts";
+import type { Schema } from "../db/schema.ts";
 import { topics } from "../system/signals.ts";
 import type { VmRef } from "../vmm/vmm.ts";
 import {
@@ -92,10 +93,38 @@ export async function getSandbox(read: Reader, idOrName: string): Promise<Sandbo
     ? await findSandbox(read, idOrName)
     : await findByName(read, idOrName);
   if (found) return found;
-  throw new Fault("missing", `no sandbox "${idOrName}"`, {
+  throw missing(idOrName);
+}
+
+const missing = (idOrName: string): Fault =>
+  new Fault("missing", `no sandbox "${idOrName}"`, {
     code: "sandbox_not_found",
     hint: "holdfast ls shows those that exist",
   });
+
+/** With how many of its commands have not ended. */
+export type BusySandbox = SandboxRow & { commands_live: number };
+
+const withLive = (db: Pick<QueryCreator<Schema>, "selectFrom">) =>
+  db
+    .selectFrom("sandboxes")
+    .selectAll()
+    .select(
+      sql<number>`(select count(*) from commands
+        where sandbox_id = sandboxes.id and ended_at_ms is null)`.as("commands_live"),
+    );
+const busyById = stateQuery((db, { id }: { id: string }) => withLive(db).where("id", "=", id));
+const busyByName = stateQuery((db, { name }: { name: string }) =>
+  withLive(db).where("name", "=", name).where("phase", "<>", "deleted"),
+);
+
+/** As `getSandbox`, for who shows it or gives it another command: one look at the database. */
+export async function getBusy(read: Reader, idOrName: string): Promise<BusySandbox> {
+  const [found] = idOrName.includes("_")
+    ? await read.all(busyById, { id: idOrName })
+    : await read.all(busyByName, { name: idOrName });
+  if (found) return found;
+  throw missing(idOrName);
 }
 
 const byName = stateQuery((db, { name }: { name: string }) =>
@@ -171,8 +200,8 @@ export interface Listing {
 }
 
 /** Newest first. */
-export function listSandboxes(read: Reader, listing: Listing): Promise<SandboxRow[]> {
-  let query = read.selectFrom("sandboxes").selectAll();
+export function listSandboxes(read: Reader, listing: Listing): Promise<BusySandbox[]> {
+  let query = withLive(read);
   query = listing.phases
     ? query.where("phase", "in", listing.phases)
     : query.where("phase", "<>", "deleted");

@@ -12,7 +12,7 @@ import { requestDelete } from "../../src/sandboxes/delete.ts";
 import type { SandboxRow } from "../../src/sandboxes/sandbox.ts";
 import { requestStart } from "../../src/sandboxes/start.ts";
 import { requestStop } from "../../src/sandboxes/stop.ts";
-import { getSandbox } from "../../src/sandboxes/store.ts";
+import { getBusy, getSandbox } from "../../src/sandboxes/store.ts";
 import { Checks } from "./checks.ts";
 import { base } from "./outside.ts";
 import type { World } from "./world.ts";
@@ -65,7 +65,7 @@ export class Life {
   ): Promise<string | undefined> {
     const wish = { cwd: null, env: {}, user: "agent", timeoutMs, stdin, by: "key_1", argv };
     const row = await this.ask(async (tx) => {
-      const sandbox = await getSandbox(tx, sandboxId);
+      const sandbox = await getBusy(tx, sandboxId);
       return acceptCommand(tx, this.world.ports, { ...wish, sandbox });
     });
     if (row) this.commands.push(row.id);
