@@ -22,6 +22,7 @@ export const mutants: readonly Mutant[] = [
         void this.#acknowledge(commandId, offset + data.length);
       const endBytes = await appendOutput(`,
   ]),
+  mutant("tells of a commit before it is settled", "db/settling", ["await this.#settle();", ""]),
   mutant("takes output behind a hole", "commands/output", [
     "if (chunk.offset > end) return undefined;",
     "",

@@ -14,7 +14,7 @@ import { forgetOldRecords } from "./commands/retention.ts";
 import { Fault } from "./core/fault.ts";
 import { dayMs, GiB, KiB, MiB } from "./core/units.ts";
 import { gatherTurns, type Opening, openOutput, openState } from "./db/open.ts";
-import { openFile } from "./db/sqlite.ts";
+import { laterSync, openFile, type Pages } from "./db/sqlite.ts";
 import { rawDisks } from "./disk/raw.ts";
 import { SocketGuests } from "./guest/channel.ts";
 import type { Host } from "./hosts/host.ts";
@@ -54,7 +54,7 @@ export function startAppliance(outside: Outside): CommandPorts {
 }
 
 /** The most that SQLite allows: rows are up to 256 KiB long, and few pages are written faster. */
-const outputPages = { pageBytes: 64 * KiB, logBytes: 64 * MiB };
+const outputPages: Pages = { pageBytes: 64 * KiB, logBytes: 64 * MiB, sync: "later" };
 
 export interface ApplianceOptions {
   /** A directory that only this process uses. */
@@ -79,9 +79,11 @@ export async function openAppliance(options: ApplianceOptions): Promise<Applianc
     gather: gatherTurns,
   };
   const db = openState({ sqlite: await openFile(join(data, "holdfast.db")), ...opening });
+  const outputPath = join(data, "output.db");
   const output = openOutput({
-    sqlite: await openFile(join(data, "output.db"), outputPages),
+    sqlite: await openFile(outputPath, outputPages),
     ...opening,
+    settle: laterSync(outputPath),
   });
   const common = { clock: systemClock, random: systemRandom, log, signals, db, output };
   const [limits, sizes] = [limitsOf(settings), sizesOf(settings)];

@@ -18,8 +18,9 @@ const waitingBytesMax = 8 * MiB;
 const floodBytes = 128 * KiB;
 const gatheredBytes = 2 * MiB;
 const gatherMs = 12;
-/** Less is acknowledged only when nothing more waits. */
-const ackedBytesMin = outputWindowBytes / 4;
+/** Less is acknowledged only when nothing more came for a while. */
+const ackedBytesMin = outputWindowBytes / 2;
+const quietMs = 50;
 
 /** Returns once nothing more waits to be said. Never fails. */
 type Acknowledge = (commandId: string, offset: number) => Promise<void>;
@@ -29,6 +30,10 @@ interface Incoming {
   /** Until nothing waits; rejected where it could not be stored. */
   stored: Promise<void>;
   isStoring: boolean;
+  /** What is durable, and of that what the guest part was told. */
+  endBytes: number;
+  ackedBytes: number;
+  isWaitingForQuiet: boolean;
 }
 
 export class OutputIntake {
@@ -88,33 +93,46 @@ export class OutputIntake {
   #incomingOf(id: string): Incoming {
     const known = this.#incoming.get(id);
     if (known) return known;
-    const incoming = { waiting: [], stored: Promise.resolve(), isStoring: false };
+    const incoming: Incoming = {
+      ...{ waiting: [], stored: Promise.resolve(), isStoring: false },
+      ...{ endBytes: 0, ackedBytes: 0, isWaitingForQuiet: false },
+    };
     this.#incoming.set(id, incoming);
     return incoming;
   }
 
   async #storeAll(id: string, incoming: Incoming): Promise<void> {
     incoming.isStoring = true;
-    let [ackedBytes, endBytes] = [0, 0];
-    const acknowledge = (): void => {
-      if (endBytes === ackedBytes) return;
-      ackedBytes = endBytes;
-      void this.#acknowledge(id, endBytes);
-    };
     try {
       while (incoming.waiting.length > 0) {
-        const before = endBytes;
-        endBytes = await this.#store(id, incoming.waiting.splice(0));
+        const before = incoming.endBytes;
+        incoming.endBytes = await this.#store(id, incoming.waiting.splice(0));
         // Each acknowledgement costs an emulated guest some milliseconds.
-        if (endBytes - ackedBytes >= ackedBytesMin) acknowledge();
+        if (incoming.endBytes - incoming.ackedBytes >= ackedBytesMin) this.#tell(id, incoming);
+        else if (!incoming.isWaitingForQuiet) void this.#tellWhenQuiet(id, incoming);
         // Each commit waits for the disk: a flood is stored in few.
-        if (endBytes - before >= floodBytes && this.#waitingBytes < gatheredBytes)
+        if (incoming.endBytes - before >= floodBytes && this.#waitingBytes < gatheredBytes)
           await this.#clock.sleep(gatherMs);
       }
     } finally {
-      acknowledge();
       incoming.isStoring = false;
     }
+  }
+
+  #tell(id: string, incoming: Incoming): void {
+    incoming.ackedBytes = incoming.endBytes;
+    void this.#acknowledge(id, incoming.endBytes);
+  }
+
+  async #tellWhenQuiet(id: string, incoming: Incoming): Promise<void> {
+    incoming.isWaitingForQuiet = true;
+    let seenBytes: number;
+    do {
+      seenBytes = incoming.endBytes;
+      await this.#clock.sleep(quietMs);
+    } while (seenBytes !== incoming.endBytes);
+    incoming.isWaitingForQuiet = false;
+    if (incoming.endBytes > incoming.ackedBytes) this.#tell(id, incoming);
   }
 
   /** Returns how many bytes are durable then. */

@@ -1,7 +1,10 @@
 import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Fault } from "../core/fault.ts";
 import { type Db, openState } from "./open.ts";
-import { openBytes, type Sqlite } from "./sqlite.ts";
+import { laterSync, openBytes, type Sqlite } from "./sqlite.ts";
 
 interface Opened {
   db: Db;
@@ -131,6 +134,42 @@ test("a mistake of ours undoes the whole commit and is told as it is", async () 
   expect(await mistaken).toBeInstanceOf(TypeError);
   expect(await beside).toBeInstanceOf(TypeError);
   expect(hosts(sqlite)).toEqual([]);
+});
+
+test("nobody is told of a commit, and nobody reads it, before it is settled", async () => {
+  let settle = (): void => {};
+  const db = openState({
+    sqlite: await openBytes(undefined),
+    committed: () => told.push("topics"),
+    gather: async () => {},
+    settle: () =>
+      new Promise((resolve) => {
+        settle = resolve;
+      }),
+  });
+  const told: string[] = [];
+  void insert(db, "one").then(() => told.push("writer"));
+  await Bun.sleep(5);
+  void db.read
+    .selectFrom("host")
+    .select("id")
+    .execute()
+    .then((rows) => told.push(`reader of ${rows.length}`));
+  await Bun.sleep(5);
+  expect(told).toEqual([]);
+  settle();
+  while (told.length < 3) await Bun.sleep(1);
+  expect(told.toSorted()).toEqual(["reader of 1", "topics", "writer"]);
+});
+
+test("after a sync that failed nothing is called durable any more", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "later-"));
+  const sync = laterSync(join(directory, "state.db"));
+  const refusal = () => sync().catch((error: unknown) => error);
+  expect(await refusal()).toMatchObject({ kind: "unavailable" });
+  writeFileSync(join(directory, "state.db-wal"), "");
+  expect(await refusal()).toMatchObject({ kind: "unavailable" });
+  rmSync(directory, { recursive: true });
 });
 
 test("a database of a newer version is refused, and one of this version opens again", async () => {

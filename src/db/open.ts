@@ -3,12 +3,13 @@
  * all that wait; each still stands or falls alone. Never use `read` inside a write: one connection
  * serves both, and it would wait for itself.
  */
-import { Kysely, type SqliteDatabase, SqliteDialect, type Transaction } from "kysely";
+import { Kysely, type SqliteDatabase, type Transaction } from "kysely";
 import { Fault } from "../core/fault.ts";
 import { migration0001 } from "./migrations/0001.ts";
 import { outputMigration0001 } from "./migrations/output0001.ts";
 import type { Prepared } from "./prepared.ts";
 import type { OutputSchema, Schema } from "./schema.ts";
+import { SettlingDialect } from "./settling.ts";
 import { cachingStatements, faultOf, type Sqlite } from "./sqlite.ts";
 
 /** Runs queries that were compiled before; what only writes returns no rows. */
@@ -49,6 +50,8 @@ export interface Opening {
   committed: (topics: ReadonlySet<string>) => void;
   /** A short pause in which further writers may join a commit. */
   gather: () => Promise<void>;
+  /** Makes durable what a commit left to be made so (`laterSync`). Nobody is told before. */
+  settle?: () => Promise<void>;
 }
 
 export const openState = (opening: Opening): Db => open<Schema>(opening, [migration0001]);
@@ -73,7 +76,17 @@ interface Job<S> {
 function open<S>(opening: Opening, migrations: readonly string[]): Database<S> {
   migrate(opening.sqlite, migrations);
   const database = cachingStatements(opening.sqlite);
-  const kysely = new Kysely<S>({ dialect: new SqliteDialect({ database }) });
+  let failure: unknown;
+  const settle = async (): Promise<void> => {
+    failure = await opening.settle?.().then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+  };
+  const settled = (): void => {
+    if (failure !== undefined) throw failure;
+  };
+  const kysely = new Kysely<S>({ dialect: new SettlingDialect(database, settle) });
   const run = runnerOf(database);
   const queue: Job<S>[] = [];
   let flushing = false;
@@ -81,7 +94,7 @@ function open<S>(opening: Opening, migrations: readonly string[]): Database<S> {
   const flush = async (): Promise<void> => {
     while (queue.length > 0) {
       await opening.gather();
-      writing = commit({ kysely, run }, queue.splice(0), opening.committed);
+      writing = commit({ kysely, run }, queue.splice(0), { ...opening, settled });
       await writing;
       writing = undefined;
     }
@@ -109,7 +122,7 @@ function open<S>(opening: Opening, migrations: readonly string[]): Database<S> {
 async function commit<S>(
   { kysely, run }: { kysely: Kysely<S>; run: Run },
   jobs: Job<S>[],
-  committed: Opening["committed"],
+  { committed, settled }: { committed: Opening["committed"]; settled: () => void },
 ): Promise<void> {
   const touched = new Set<string>();
   const tell: (() => void)[] = [];
@@ -120,6 +133,7 @@ async function commit<S>(
       const tx = Object.assign(transaction, { touch, all });
       for (const job of jobs) tell.push(await runJob(tx, job));
     });
+    settled();
   } catch (error) {
     for (const { reject } of jobs) reject(faultOf(error));
     return;

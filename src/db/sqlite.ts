@@ -2,6 +2,8 @@
  * better-sqlite3 itself: opened with the settings durability rests on, its statements kept, its
  * errors translated. Imported only when a database is opened, so that the CLI loads none of it.
  */
+import { type FileHandle, open } from "node:fs/promises";
+import { dirname } from "node:path";
 import type { SqliteDatabase } from "kysely";
 import { Fault } from "../core/fault.ts";
 import { KiB, MiB } from "../core/units.ts";
@@ -31,10 +33,12 @@ const cacheKiB = 16 * 1024;
 export interface Pages {
   /** Of a database that is made now; large ones suit large rows. */
   pageBytes: number;
+  /** "later": a commit is durable only once `laterSync` returned; the event loop goes on meanwhile. */
+  sync: "at commit" | "later";
   /** Of log before it is merged: a page that many commits change is written to the database once. */
   logBytes: number;
 }
-const pagesDefault: Pages = { pageBytes: 4 * KiB, logBytes: 16 * MiB };
+const pagesDefault: Pages = { pageBytes: 4 * KiB, logBytes: 16 * MiB, sync: "at commit" };
 
 /**
  * @param path a file, or ":memory:".
@@ -46,7 +50,8 @@ export async function openFile(path: string, pages = pagesDefault): Promise<Sqli
     const sqlite = new Better(path);
     sqlite.pragma(`page_size = ${pages.pageBytes}`);
     sqlite.pragma("journal_mode = wal");
-    sqlite.pragma("synchronous = full");
+    // NORMAL syncs the log only before it is merged into the database (sqlite.org/wal.html).
+    sqlite.pragma(`synchronous = ${pages.sync === "later" ? "normal" : "full"}`);
     sqlite.pragma("foreign_keys = on");
     sqlite.pragma(`busy_timeout = ${busyTimeoutMs}`);
     sqlite.pragma(`cache_size = -${cacheKiB}`);
@@ -55,6 +60,41 @@ export async function openFile(path: string, pages = pagesDefault): Promise<Sqli
   } catch (error) {
     throw faultOf(error);
   }
+}
+
+/**
+ * For `Opening.settle` of a database opened with `sync: "later"`: all of its log reaches the disk. A
+ * kernel reports a failure once and then forgets it, so after one nothing more is called durable.
+ * @throws Fault `unavailable` the disk did not take it, now or before.
+ */
+export function laterSync(path: string): () => Promise<void> {
+  let log: Promise<FileHandle> | undefined;
+  let failure: unknown;
+  return async () => {
+    try {
+      if (failure !== undefined) throw failure;
+      log ??= openLog(path);
+      await (await log).datasync();
+    } catch (cause) {
+      failure = cause;
+      throw new Fault("unavailable", "the output database's disk did not take the write", {
+        hint: "look at the machine's disk, then restart Holdfast",
+        cause,
+      });
+    }
+  };
+}
+
+/** It is there from the first commit on, and stays while the database is open. */
+async function openLog(path: string): Promise<FileHandle> {
+  const log = await open(`${path}-wal`, "r");
+  const directory = await open(dirname(path), "r");
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+  return log;
 }
 
 /** A database from the bytes another one had: how a simulated crash keeps only what was committed. */

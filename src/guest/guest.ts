@@ -18,7 +18,7 @@ export const protocolVersion = 1;
 export const messageBytesMax = 2 * 1024 * 1024;
 
 /** Output a guest part may have in flight, per command, before it waits for an acknowledgement. */
-export const outputWindowBytes = 4 * 1024 * 1024;
+export const outputWindowBytes = 8 * 1024 * 1024;
 
 export interface LaunchMessage {
   readonly type: "launch";

@@ -25,6 +25,8 @@
 #include <unistd.h>
 #include "spool.h"
 
+/* A flood that was caught up with is looked at again before the guest part has to be woken for it. */
+enum { FLOOD = 1 << 18, TAIL_MS = 2, TAILS_MAX = 10 };
 enum { ABSENT_MS = 50, RECORD = 5, PULL_MAX = 512, FROM_PORT = 1 << 16 };
 
 /* What waits to be written to one end. */
@@ -42,8 +44,8 @@ static unsigned char record[RECORD + PULL_MAX];
 static size_t record_has, bytes_left;
 
 static struct reading reading = {.fd = -1};
-static int pulling, owes_answer;
-static uint64_t pull_until;
+static int pulling, owes_answer, tails;
+static uint64_t pull_from, pull_until;
 
 static void nap_absent(void) {
   struct timespec t = {0, ABSENT_MS * 1000000};
@@ -135,15 +137,22 @@ static void answer_pull(void) {
 static void begin_pull(void) {
   char *directory = (char *)record + RECORD, *id = directory + strlen(directory) + 1;
   char *from = id + strlen(id) + 1, *until = from + strlen(from) + 1;
-  read_from(&reading, directory, id, strtoull(from, NULL, 10));
-  pull_until = strtoull(until, NULL, 10);
-  pulling = 1;
+  pull_from = strtoull(from, NULL, 10), pull_until = strtoull(until, NULL, 10);
+  read_from(&reading, directory, id, pull_from);
+  pulling = 1, tails = 0;
 }
 
 static void pull(void) {
   if (reading.offset < pull_until) {
     to_port.left = read_message(&reading, to_port.bytes, &to_port.at);
-    if (to_port.left > 0) return;
+    if (to_port.left > 0) {
+      tails = 0;
+      return;
+    }
+    if (reading.offset - pull_from >= FLOOD && tails < TAILS_MAX) {
+      tails++;
+      return;
+    }
   }
   pulling = 0, owes_answer = 1;
 }
@@ -177,6 +186,7 @@ static int fill_to_port(void) {
   while (to_port.left == 0) {
     if (pulling) {
       pull();
+      if (pulling && to_port.left == 0) return 0;
       continue;
     }
     if (owes_answer) return 0;
@@ -204,10 +214,11 @@ static void fill_to_guest(void) {
 }
 
 static void wait_for_more(void) {
+  int wait_ms = pulling && to_port.left == 0 ? TAIL_MS : -1;
   short to_do = (to_guest.left ? POLLOUT : 0) | (to_port.left || pulling || owes_answer ? 0 : POLLIN);
   short at_port = (to_port.left ? POLLOUT : 0) | (to_guest.left ? 0 : POLLIN);
   struct pollfd fds[3] = {{guest, to_do, 0}, {port, at_port, 0}, {listener, POLLIN, 0}};
-  if (poll(fds, 3, -1) < 0) return;
+  if (poll(fds, 3, wait_ms) < 0) return;
   if (fds[0].revents & (POLLERR | POLLHUP)) _exit(0);
   if (fds[2].revents & POLLIN) accept_host();
   /* Nobody behind the port: it is looked at now and then, and so is the guest part. */

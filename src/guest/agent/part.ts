@@ -44,7 +44,7 @@ const lookPeriodMs = 2_000;
 const commandsMaxDefault = 4096;
 /** Output of one command while others wait. */
 const turnBytes = 256 * KiB;
-const roomBytesMin = outputWindowBytes / 4;
+const roomBytesMin = outputWindowBytes / 2;
 
 export class GuestPart implements Speaker {
   readonly #options: PartOptions;

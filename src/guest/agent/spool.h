@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { HEAD = 13, PIECE_MAX = 1 << 18, SEGMENT_MAX = 1 << 20, SEGMENTS_MAX = 8 };
+enum { HEAD = 13, PIECE_MAX = 1 << 18, SEGMENT_MAX = 1 << 20, SEGMENTS_MAX = 16 };
 
 struct head {
   unsigned char stream;

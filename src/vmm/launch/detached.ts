@@ -7,8 +7,16 @@ import { Fault } from "../../core/fault.ts";
 import type { Cgroups } from "./cgroups.ts";
 import type { Launcher, Program } from "./launcher.ts";
 
-/** Makes the group and joins it before anything else runs. */
-const joinAndRun = 'mkdir -p "$1" && echo $$ >"$1/cgroup.procs" && shift && exec "$@"';
+/**
+ * Makes the group, if one is named, and joins it before anything else runs. Guests compute as much
+ * as they like; the host's own work, and our answers, come before that. Where every session is
+ * scheduled as one (sched(7), autogroup), nice(1) counts only inside of it.
+ */
+const joinAndRun = [
+  'if [ -n "$1" ]; then mkdir -p "$1" && echo $$ >"$1/cgroup.procs" || exit 1; fi',
+  "{ echo 10 >/proc/self/autogroup; } 2>/dev/null",
+  'shift; exec nice -n 10 "$@"',
+].join("; ");
 
 /** setpriv(1): what the unit of a VM would take from root, too. */
 const withoutPower: readonly string[] = [
@@ -45,7 +53,7 @@ export class DetachedLauncher implements Launcher {
     const group = this.#cgroups?.pathOf(name);
     const join = ["/bin/sh", "-c", joinAndRun, "join"];
     const program = this.#givesUpPower ? [...withoutPower, ...argv] : argv;
-    const whole = group === undefined ? program : [...join, group, ...program];
+    const whole = [...join, group ?? "", ...program];
     try {
       // setsid, and no descriptor above 2 is inherited.
       const child = Bun.spawn([...whole], {

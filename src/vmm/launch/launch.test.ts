@@ -36,6 +36,7 @@ test("what is launched is a session of its own that holds nothing of ours", asyn
   while (readFileSync(`/proc/${pid}/comm`, "utf8") !== "sleep\n") await Bun.sleep(10);
   const held = readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`));
   expect(held).toEqual(["/dev/null", "/dev/null", "/dev/null"]);
+  expect(readFileSync(`/proc/${pid}/stat`, "utf8").split(" ")[18]).toBe("10");
   const startTicks = Number(readFileSync(`/proc/${pid}/stat`, "utf8").split(" ")[21]);
   expect(isAlive({ pid, startTicks })).toBe(true);
   expect(isAlive({ pid, startTicks: startTicks + 1 })).toBe(false);
