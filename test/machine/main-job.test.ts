@@ -86,6 +86,11 @@ test("a command that is killed says by which signal, one that takes too long say
   await host.say("kill", command);
   const killed = await host.until(`/v1/commands/${command}`, ({ ended_at }) => ended_at !== null);
   expect(killed).toMatchObject({ state: "interrupted", signal: "TERM" });
+  const hard = await host.say("exec", "-d", "box", "--", "sleep", "600");
+  await host.until(`/v1/commands/${hard}`, ({ state }) => state === "running");
+  await host.say("kill", "-s", "KILL", hard);
+  const gone = await host.until(`/v1/commands/${hard}`, ({ ended_at }) => ended_at !== null);
+  expect(gone).toMatchObject({ state: "interrupted", signal: "KILL" });
   const late = await host.run("exec", "--timeout", "1", "box", "--", "sleep", "600");
   expect(late.code).toBe(124);
   expect((await host.run("exec", "box", "--", "/no/such/program")).code).toBe(127);
@@ -97,6 +102,20 @@ test("a command that needs more memory than there is says so", async () => {
   expect(ran.code).toBe(137);
   const [command] = (await host.get("/v1/sandboxes/box/commands?limit=1")).data;
   expect(command).toMatchObject({ state: "resource_exhausted", exhausted: { resource: "memory" } });
+});
+
+test("a command that eats memory leaves the guest part enough to answer, and can be ended", async () => {
+  // Fills what it may have with what cannot be thrown out, and stays just below the end.
+  const full =
+    "import os\nm = bytearray(os.sysconf('SC_PHYS_PAGES') * 4096 * 6 // 10)\nwhile True: open('/usr/lib/os-release').read()";
+  const hog = await host.say("exec", "-d", "box", "--", "python3", "-c", full);
+  const tail = await host.say("exec", "-d", "box", "--", "sh", "-c", "head -c 2G /dev/zero | tail");
+  expect((await host.run("exec", "box", "--", "true")).code).toBe(0);
+  for (const id of [hog, tail]) {
+    await host.run("kill", "-s", "KILL", id);
+    await host.until(`/v1/commands/${id}`, ({ ended_at }) => ended_at !== null);
+  }
+  expect(await host.get("/v1/sandboxes/box")).toMatchObject({ phase: "running" });
 });
 
 test("stop ends the work in order, and a start goes on with the same disk", async () => {

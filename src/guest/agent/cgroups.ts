@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { KiB, MiB } from "../../core/units.ts";
 
 const controllers = ["+memory", "+pids", "+cpu"] as const;
 
@@ -59,8 +60,24 @@ export function prepareCgroups(root = "/sys/fs/cgroup"): Cgroups {
     return new Cgroups(undefined);
   }
   for (const controller of controllers) enable(controller, [unit, commands]);
+  limitMemory(commands);
   return new Cgroups(commands);
 }
+
+/**
+ * All commands together leave the system some memory. Without that, the kernel throws out the
+ * programs of the system, us among them, long before it ends what wants too much.
+ */
+function limitMemory(commands: string): void {
+  const path = join(commands, "memory.max");
+  const total = /^MemTotal: +(\d+) kB$/m.exec(readFileSync("/proc/meminfo", "utf8"))?.[1];
+  if (total === undefined || !existsSync(path)) return;
+  const totalBytes = Number(total) * KiB;
+  writeFileSync(path, String(totalBytes - systemBytesOf(totalBytes)));
+}
+
+const systemBytesOf = (totalBytes: number): number =>
+  Math.min(Math.max(Math.round(totalBytes / 8), 64 * MiB), 512 * MiB);
 
 /** One by one: a kernel without one of them still has the others. */
 function enable(controller: string, groups: readonly string[]): void {
@@ -71,8 +88,11 @@ function enable(controller: string, groups: readonly string[]): void {
   }
 }
 
+export const isPopulated = (path: string): boolean =>
+  /^populated 1$/m.test(readFileSync(join(path, "cgroup.events"), "utf8"));
+
 function removeEmpty(path: string): void {
-  if (/^populated 1$/m.test(readFileSync(join(path, "cgroup.events"), "utf8"))) return;
+  if (isPopulated(path)) return;
   for (const entry of readdirSync(path, { withFileTypes: true }))
     if (entry.isDirectory()) removeEmpty(join(path, entry.name));
   if (existsSync(path)) rmdirSync(path);

@@ -108,6 +108,7 @@ static void write_end(const char *kind, int status, const struct rusage *use, co
           use->ru_stime.tv_usec;
   long long peak = cgroup_number("memory.peak", NULL), limit = cgroup_number("memory.max", NULL);
   struct sysinfo machine;
+  if (limit < 0) limit = cgroup_number("../memory.max", NULL); /* of all commands together */
   if (limit < 0 && sysinfo(&machine) == 0) limit = (long long)machine.totalram * machine.mem_unit;
   if (peak < 0) peak = use->ru_maxrss * 1024LL;
   write_file("ended", "kind=%s exit=%d signal=%d cpu_ms=%lld peak=%lld limit=%lld oom=%lld output=%llu at=%lld %s\n",

@@ -2,6 +2,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { join } from "node:path";
+import { isPopulated } from "./cgroups.ts";
 
 const names: ReadonlyMap<number, string> = new Map(
   Object.entries(constants.signals).map(([name, number]) => [number, name.replace(/^SIG/, "")]),
@@ -14,8 +15,11 @@ export function signalName(number: number): string {
 /** KILL reaches everything in the cgroup, too. Returns whether there was somebody to signal. */
 export function signalCommand(pid: number, cgroup: string, signal: string): boolean {
   const killFile = join(cgroup, "cgroup.kill");
-  if (signal === "KILL" && cgroup !== "" && existsSync(killFile)) writeFileSync(killFile, "1");
-  return signalGroup(pid, signal);
+  if (signal !== "KILL" || cgroup === "" || !existsSync(killFile)) return signalGroup(pid, signal);
+  // Asked before: afterwards there may be nobody left to find.
+  const reached = isPopulated(cgroup);
+  writeFileSync(killFile, "1");
+  return signalGroup(pid, signal) || reached;
 }
 
 function signalGroup(pid: number, signal: string): boolean {
