@@ -1,13 +1,16 @@
 /** Stops the appliance; with --vms stops every sandbox first, so that their work ends in order. */
 import { existsSync } from "node:fs";
+import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import {
   binaryOf,
   die,
   hasSystemd,
   isHealthy,
-  type Place,
+  placeOf,
   say,
+  servePid,
+  supervisorPid,
   unitPath,
   until,
   urlOf,
@@ -16,38 +19,41 @@ import { start, stopServe } from "./start.ts";
 
 const startMsMax = 60_000;
 
-const usage = `usage: scripts/down [--data DIR] [--port N] [--vms]
+const usage = `usage: scripts/down [--data DIR] [--vms]
 
   --data DIR  the installation to stop (default /var/lib/holdfast)
   --vms       stop all sandboxes, too; without it, VMs and their commands run on
 
-exit codes: 0 stopped · 1 something does not end · 2 usage
+exit codes: 0 it does not run (any more) · 1 no installation there, or something does not end · 2 usage
 `;
 
 const { values } = parse();
-const data = values.data ?? "/var/lib/holdfast";
-const place: Place = { data, port: Number(values.port ?? 8440) };
-
 if (values.help) {
   process.stdout.write(usage);
   process.exit(0);
 }
+const calledFrom = process.env["HOLDFAST_CALLED_FROM"] ?? process.cwd();
+const place = placeOf(resolve(calledFrom, values.data ?? "/var/lib/holdfast"));
+if (!existsSync(binaryOf(place)))
+  die(`no Holdfast was brought up in ${place.data}`, "name its directory: scripts/down --data DIR");
+
 if (values.vms) await stopVms();
+const ran = servePid(place) !== undefined || supervisorPid(place) !== undefined;
 if (hasSystemd() && existsSync(unitPath)) Bun.spawnSync(["systemctl", "disable", "holdfast"]);
 await stopServe(place);
-say(values.vms ? "stopped, with all VMs" : "stopped; VMs and their commands run on");
+const what = ran ? "stopped" : "it did not run";
+say(`${what}; ${values.vms ? "all VMs are stopped" : "VMs and their commands run on"}`);
 
 /** In order through the API, which is started for it where it does not run. */
 async function stopVms(): Promise<void> {
   const binary = binaryOf(place);
-  if (!existsSync(binary)) return;
   if (!(await isHealthy(place))) {
-    say("not running: started to stop the VMs in order");
+    if (servePid(place) === undefined) say("not running: started to stop the VMs in order");
     start(place, true);
     if (!(await until(startMsMax, () => isHealthy(place))))
       die(`nothing answers on ${urlOf(place)}`, `look at ${place.data}/log/serve.log`);
   }
-  const { exitCode } = Bun.spawnSync([binary, "stop", "--all", "--data", data], {
+  const { exitCode } = Bun.spawnSync([binary, "stop", "--all", "--data", place.data], {
     stdin: "ignore",
     stdout: "inherit",
     stderr: "inherit",
@@ -60,6 +66,7 @@ function parse() {
     return parseArgs({
       options: {
         data: { type: "string" },
+        // Known already; who repeats the options of scripts/up is not told off.
         port: { type: "string" },
         vms: { type: "boolean", default: false },
         help: { type: "boolean", short: "h", default: false },

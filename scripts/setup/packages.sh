@@ -29,6 +29,13 @@ apt() {
     -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 "$@"
 }
 
+# Until descriptor 9 is closed: two at once would install into each other's toolchain.
+one_at_a_time() {
+  mkdir -p .cache
+  exec 9>>.cache/install.lock
+  flock -n 9 || { say "waiting: another run installs here"; flock 9; }
+}
+
 # Installs what is missing of the packages given; says what, and keeps apt's own words in a log.
 install_packages() {
   missing=$(missing_packages "$@")

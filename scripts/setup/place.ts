@@ -1,10 +1,25 @@
 /** Where an installation keeps its things, and how its processes are found again. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 export interface Place {
   data: string;
   port: number;
+}
+
+const portDefault = 8440;
+
+const portPath = (data: string): string => join(data, "port");
+
+/** The installation in this directory, on the port it was brought up on. */
+export function placeOf(data: string): Place {
+  const path = portPath(data);
+  const port = existsSync(path) ? Number(readFileSync(path, "utf8")) : portDefault;
+  return { data, port };
+}
+
+export function rememberPort({ data, port }: Place): void {
+  writeFileSync(portPath(data), `${port}\n`);
 }
 
 export const binaryOf = (place: Place): string => join(place.data, "bin", "holdfast");

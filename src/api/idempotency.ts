@@ -44,7 +44,7 @@ export function checkKey(c: ApiContext): void {
   if (key === undefined || key === "")
     throw new Fault("malformed", "a change needs an idempotency key", {
       code: "idempotency_key_missing",
-      hint: 'add the header: Idempotency-Key: "$(uuidgen)" (a new one for each new change)',
+      hint: "add the header Idempotency-Key: any text not used before, and the same one to send it again",
       details: { header: "Idempotency-Key" },
     });
   if (!keyPattern.test(key))

@@ -17,10 +17,12 @@ import { type CliCommand, note, print } from "./command.ts";
 import { announce, prepareData, refuseNoexec } from "./data.ts";
 
 const usage = `usage: holdfast serve [--data DIR] [--port N] [--address IP] [--behind-proxy] [--settings FILE]
+                      [--check]
 
   --data DIR       where everything is kept (default ${defaultData})
   --settings FILE  default DATA/settings.toml; settings.example.toml shows every setting
   --behind-proxy   listen on another address than loopback: a proxy in front speaks TLS
+  --check          only look whether it would start with these settings
 Logs are JSON lines on stdout. SIGTERM ends it; VMs and commands run on.
 exit codes: 0 ended on request · 1 cannot serve, the message says why · 2 usage or settings ·
   70 a mistake of ours, start it again`;
@@ -31,6 +33,7 @@ const flags = {
   address: { kind: "text" },
   "behind-proxy": { kind: "switch" },
   settings: { kind: "text" },
+  check: { kind: "switch" },
   help: { kind: "switch", short: "h" },
 } as const;
 
@@ -52,8 +55,9 @@ export const serve: CliCommand = {
     try {
       prepareData(data);
       unpackInto(join(data, "tmp"));
-      const settings = readSettings(wanted.settings ?? join(data, "settings.toml"));
-      return await serveUntilToldToEnd(data, overridden(settings, wanted));
+      const given = readSettings(wanted.settings ?? join(data, "settings.toml"));
+      const settings = overridden(given, wanted);
+      return wanted.check ? 0 : await serveUntilToldToEnd(data, settings);
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
       note(`error: ${error.message}${error.hint ? `\n  what to do: ${error.hint}` : ""}`);

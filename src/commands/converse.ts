@@ -48,8 +48,10 @@ async function isExpected({ db }: CommandPorts, ref: VmRef): Promise<boolean> {
 
 /** Returns whether the guest part said anything. */
 async function converseOnce(ports: CommandPorts, ref: VmRef): Promise<boolean> {
+  let isOpen = false;
   try {
     const channel = await ports.guests.open(ref);
+    isOpen = true;
     ports.sightings.setListening(ref, true);
     try {
       return await new Conversation(ports, ref, channel).run();
@@ -60,7 +62,9 @@ async function converseOnce(ports: CommandPorts, ref: VmRef): Promise<boolean> {
     }
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
-    ports.log.info("a guest part's channel ended", { sandbox: ref.sandbox, why: error.message });
+    // One that boots or is gone is tried again and again: that is no news.
+    if (isOpen)
+      ports.log.info("a guest part's channel ended", { sandbox: ref.sandbox, why: error.message });
     return false;
   }
 }

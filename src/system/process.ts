@@ -33,12 +33,13 @@ const lockExclusive = 2;
 const lockNonBlocking = 4;
 
 /**
- * Takes the lock on this file until the process ends.
+ * Takes the lock on this file until the process ends, or until what it returns is called.
  * @throws Fault `conflict` another process has it.
  */
-export function holdLock(path: string): void {
+export function holdLock(path: string): () => void {
   const fd = openSync(path, "a", 0o600);
-  if (libc().symbols.flock(fd, lockExclusive | lockNonBlocking) === 0) return;
+  if (libc().symbols.flock(fd, lockExclusive | lockNonBlocking) === 0) return () => closeSync(fd);
+  closeSync(fd);
   throw new Fault("conflict", `another process holds ${path}`, { code: "data_in_use" });
 }
 

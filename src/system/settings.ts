@@ -52,10 +52,14 @@ export function parseSettings(text: string, where: string): Settings {
   const { success, data, error } = settingsSchema.safeParse(merged);
   if (success) return data;
   const [issue] = error.issues;
-  throw new Fault("invalid", `${where}: ${issue?.path.join(".")}: ${issue?.message}`, {
-    code: "invalid_settings",
-    hint: "settings.example.toml shows every setting",
-  });
+  throw new Fault(
+    "invalid",
+    `${where}: ${[issue?.path.join("."), issue?.message].filter(Boolean).join(": ")}`,
+    {
+      code: "invalid_settings",
+      hint: "settings.example.toml shows every setting",
+    },
+  );
 }
 
 /** A file that is not there sets nothing. */

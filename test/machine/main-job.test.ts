@@ -106,8 +106,11 @@ test("a command that needs more memory than there is says so", async () => {
 
 test("a command that eats memory leaves the guest part enough to answer, and can be ended", async () => {
   // Fills what it may have with what cannot be thrown out, and stays just below the end.
-  const full =
-    "import os\nm = bytearray(os.sysconf('SC_PHYS_PAGES') * 4096 * 6 // 10)\nwhile True: open('/usr/lib/os-release').read()";
+  const full = [
+    "import os",
+    "m = bytearray(os.sysconf('SC_PHYS_PAGES') * 4096 * 6 // 10)",
+    "while True: open('/usr/lib/os-release').read()",
+  ].join("\n");
   const hog = await host.say("exec", "-d", "box", "--", "python3", "-c", full);
   const tail = await host.say("exec", "-d", "box", "--", "sh", "-c", "head -c 2G /dev/zero | tail");
   expect((await host.run("exec", "box", "--", "true")).code).toBe(0);
