@@ -2,7 +2,10 @@
 import { mkdirSync, renameSync, rmSync } from "node:fs";
 import { buildRunner } from "./build-runner.ts";
 
-const { stdout } = Bun.spawnSync(["git", "describe", "--always", "--dirty", "--abbrev=12"]);
+/** Who unpacked a release has no repository, and perhaps no git. */
+const git = Bun.which("git");
+const describe = ["describe", "--always", "--dirty", "--abbrev=12"];
+const stdout = git === null ? "" : Bun.spawnSync([git, ...describe]).stdout;
 const commit = stdout.toString().trim() || "unknown";
 
 await buildRunner();
