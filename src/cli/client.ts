@@ -97,7 +97,7 @@ export function makeClient(target: Target, options: ClientOptions = {}) {
     send(target, new Request(target.url + path, init), options);
   const settings = {
     fetch: (input: string | URL | Request, init?: RequestInit) =>
-      send(target, new Request(input, init), options),
+      send(target, new Request(input, init), options, wholeOf),
   };
   const { url } = target;
   return {
@@ -121,7 +121,12 @@ const pauseFirstMs = 100;
 const pauseMaxMs = 2_000;
 
 /** @throws Refusal for every answer that is not a success. */
-async function send(target: Target, request: Request, options: ClientOptions): Promise<Response> {
+async function send(
+  target: Target,
+  request: Request,
+  options: ClientOptions,
+  take: (answer: Response) => Response | Promise<Response> = (answer) => answer,
+): Promise<Response> {
   const { patienceMs = 5_000, onLost } = options;
   if (target.apiKey) request.headers.set("authorization", `Bearer ${target.apiKey}`);
   const body = request.body === null ? undefined : await request.arrayBuffer();
@@ -129,13 +134,21 @@ async function send(target: Target, request: Request, options: ClientOptions): P
   const endAt = performance.now() + patienceMs;
   for (let pauseMs = pauseFirstMs; ; pauseMs = Math.min(pauseMs * 2, pauseMaxMs)) {
     const init = { method, headers, signal, ...(body && { body }) };
-    const answer = await fetch(request.url, init).catch((error: unknown) => lost(error, target));
+    const answer = await fetch(request.url, init)
+      .then(take)
+      .catch((error: unknown) => lost(error, target));
     if (answer instanceof Response && answer.ok) return answer;
     const refusal = answer instanceof Response ? await refusalOf(answer) : answer;
     if (!mayPass(refusal) || performance.now() > endAt) throw refusal;
     if (pauseMs === pauseFirstMs) onLost?.();
     await Bun.sleep(pauseMs);
   }
+}
+
+/** Read here, so that an answer that is cut off is asked for again. */
+async function wholeOf(answer: Response): Promise<Response> {
+  const { status, headers } = answer;
+  return new Response(await answer.arrayBuffer(), { status, headers });
 }
 
 /** Worth sending again unchanged: nobody answered, or the answer says so. */

@@ -84,6 +84,35 @@ test("a proxy that drops every first answer makes nothing happen twice", async (
   await proxy.stop(true);
 }, 60_000);
 
+test("an answer that is cut off is asked for again", async () => {
+  let cuts = 0;
+  const proxy = Bun.serve({
+    port: 0,
+    fetch: async ({ url, method, headers, body }) => {
+      const { pathname, search } = new URL(url);
+      const init = { method, headers, ...(body && { body: await new Response(body).bytes() }) };
+      const answer = await fetch(simulated.url + pathname + search, init);
+      if (!pathname.endsWith("/output") || cuts++ % 2 === 1) return answer;
+      const half = (await answer.bytes()).subarray(0, 50);
+      const parts = new ReadableStream({
+        async pull(controller) {
+          controller.enqueue(half);
+          await Bun.sleep(20);
+          controller.error(new Error("cut off"));
+        },
+      });
+      return new Response(parts, { headers: answer.headers });
+    },
+    error: () => new Response(null, { status: 502 }),
+  });
+  const through = { ...simulated, url: proxy.url.origin };
+  expect((await holdfast(through, ["create", "cut", "--size", "tiny"])).code).toBe(0);
+  const ran = await holdfast(through, ["exec", "cut", "--", "program", "5", "60000", "5"]);
+  expect([ran.code, ran.stdout.length]).toEqual([5, 60_000]);
+  expect(cuts).toBeGreaterThan(1);
+  await proxy.stop(true);
+}, 30_000);
+
 test("stdin is passed on to its end", async () => {
   await run("create", "pipe", "--size", "tiny");
   const text = new TextEncoder().encode("line\n".repeat(60_000));
