@@ -1,6 +1,7 @@
 /** argv → command → exit code. Everything else is loaded by the command that needs it. */
 import { UsageError } from "./cli/arguments.ts";
 import { commands } from "./cli/commands.ts";
+import { endWhenMute } from "./cli/mute.ts";
 
 const exitUsage = 2;
 const exitBroken = 1;
@@ -29,6 +30,8 @@ async function main([name, ...argv]: readonly string[]): Promise<number> {
     process.stderr.write(`error: there is no command "${name}"\n\n${help()}`);
     return exitUsage;
   }
+  const { whenMute = exitBroken } = command;
+  if (whenMute !== "go on") endWhenMute(whenMute);
   try {
     return await command.run(argv);
   } catch (error) {
@@ -49,4 +52,6 @@ try {
 // What was written to a pipe may still be on its way.
 for (const stream of [process.stdout, process.stderr])
   await new Promise((written) => stream.write("", written));
+// That it was not taken is told a moment later.
+await new Promise((told) => setImmediate(told));
 process.exit();

@@ -4,6 +4,8 @@ import { type Client, type ClientOptions, findTarget, makeClient, Refusal } from
 
 export interface CliCommand {
   readonly usage: string;
+  /** Where its output could not be written; 1 unless set. It goes on without where it says so. */
+  readonly whenMute?: number | "go on";
   /** Returns the exit code. */
   run(argv: readonly string[]): Promise<number>;
 }
@@ -18,14 +20,16 @@ export interface Shape<F extends Flags> {
   /** After this many words, the rest belongs to a program. */
   wordsEnd?: number;
   client?: ClientOptions;
+  whenMute?: number;
   run: (call: Call<F>) => Promise<number>;
 }
 
 /** A command that asks the API. */
 export function clientCommand<const F extends Flags>(shape: Shape<F>): CliCommand {
-  const { usage, wordsEnd, flags: own } = shape;
+  const { usage, wordsEnd, flags: own, whenMute } = shape;
   return {
     usage,
+    ...(whenMute !== undefined && { whenMute }),
     run: async (argv) => {
       const known: F & typeof commonFlags = { ...commonFlags, ...own };
       const parsed = parseArguments(argv, known, wordsEnd);

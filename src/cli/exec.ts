@@ -3,7 +3,7 @@ import type { CommandView } from "../api/command-view.ts";
 import { UsageError } from "./arguments.ts";
 import { type Client, newKey, Refusal } from "./client.ts";
 import { type Call, clientCommand, note, pairsOf, print, printJson } from "./command.ts";
-import { exitCodeOf, exitCodesText, verdictOf, writeOutput } from "./follow.ts";
+import { exitCodeOf, exitCodesText, exitUnsure, verdictOf, writeOutput } from "./follow.ts";
 import { feedStdin } from "./stdin.ts";
 
 const usage = `usage: holdfast exec [-d] [-i] [-w DIR] [-e NAME=VALUE]… [-u USER] [--timeout SECONDS] NAME -- CMD [ARG]…
@@ -29,6 +29,7 @@ const flags = {
 
 export const exec = clientCommand({
   usage,
+  whenMute: exitUnsure,
   flags,
   wordsEnd: 1,
   client: { patienceMs: 300_000, onLost: () => note("connection lost; trying again") },

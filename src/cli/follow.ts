@@ -59,6 +59,9 @@ export const exitCodesText = `exit codes: the command's own · 128+n ended by si
   Holdfast before it was sent · 126 could not be started · 127 no such program ·
   137 out of memory · 75 it may have run: check before you repeat it`;
 
+/** Whoever asked cannot know all that the command did. */
+export const exitUnsure = 75;
+
 /** The exit code that tells a shell how the command ended. */
 export function exitCodeOf(command: CommandView): number {
   const { state, exit_code, signal, launch_failure } = command;
@@ -66,7 +69,7 @@ export function exitCodeOf(command: CommandView): number {
   if (state === "launch_failed") return launch_failure?.reason === "not_found" ? 127 : 126;
   if (state === "not_launched") return 125;
   if (state === "resource_exhausted") return 137;
-  if (state === "infrastructure_lost" || state === "unknown") return 75;
+  if (state === "infrastructure_lost" || state === "unknown") return exitUnsure;
   if (exit_code !== null) return exit_code;
   return 128 + (signalNumbers[signal ?? "TERM"] ?? 15);
 }

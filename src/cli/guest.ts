@@ -9,5 +9,6 @@ const usage = `usage: holdfast guest
 
 export const guest: CliCommand = {
   usage,
+  whenMute: "go on",
   run: async (argv) => (argv.length > 0 ? print(usage) : runGuestPart({ version: build.version })),
 };

@@ -1,7 +1,7 @@
 /** `holdfast logs`: what a command wrote. */
 import type { Client } from "./client.ts";
 import { clientCommand, note, wordsOf } from "./command.ts";
-import { exitCodeOf, exitCodesText, verdictOf, writeOutput } from "./follow.ts";
+import { exitCodeOf, exitCodesText, exitUnsure, verdictOf, writeOutput } from "./follow.ts";
 
 const usage = `usage: holdfast logs [-f] CMD|NAME [--json]
 
@@ -11,6 +11,7 @@ with -f ${exitCodesText}`;
 
 export const logs = clientCommand({
   usage,
+  whenMute: exitUnsure,
   flags: { follow: { kind: "switch", short: "f" } },
   client: { patienceMs: 300_000, onLost: () => note("connection lost; trying again") },
   run: async ({ client, flags, words }) => {

@@ -15,6 +15,7 @@ import { parseArguments, UsageError } from "./arguments.ts";
 import { defaultData } from "./client.ts";
 import { type CliCommand, note, print } from "./command.ts";
 import { announce, prepareData, refuseNoexec } from "./data.ts";
+import { logLines } from "./mute.ts";
 
 const usage = `usage: holdfast serve [--data DIR] [--port N] [--address IP] [--behind-proxy] [--settings FILE]
                       [--check]
@@ -47,6 +48,7 @@ const bodyBytesMax = 64 * 1024 * 1024;
 
 export const serve: CliCommand = {
   usage,
+  whenMute: "go on",
   run: async (argv) => {
     const { flags: wanted, words } = parseArguments(argv, flags);
     if (wanted.help) return print(usage);
@@ -101,7 +103,7 @@ async function serveUntilToldToEnd(data: string, settings: Settings): Promise<nu
   // What commands wrote is nobody else's.
   process.umask(0o077);
   holdData(data);
-  const log = jsonLog(systemClock, (line) => void process.stdout.write(`${line}\n`));
+  const log = jsonLog(systemClock, logLines());
   const told = toldToEnd();
   let ending = false;
   const onBug = (error: unknown): void => {
