@@ -175,7 +175,7 @@ const empty = new Uint8Array();`,
     "if (!sandbox) return;",
   ]),
   mutant("records an end over a stop or a delete", "sandboxes/observe", [
-    'if (sandbox.phase !== "running" && sandbox.phase !== "lost") return;',
+    "if (!phasesObserved.some((phase) => phase === sandbox.phase)) return;",
     "",
   ]),
   mutant("lets a guest reboot for ever", "sandboxes/observe", [
@@ -183,8 +183,12 @@ const empty = new Uint8Array();`,
     "",
   ]),
   mutant("does not notice a silent guest", "sandboxes/observe", [
-    'if (sandbox.phase !== "running") return;\n  const { timeScale }',
-    "if (sandbox.run > 0) return;\n  const { timeScale }",
+    "if (silentMs >= silenceMaxMs * driver.timeScale)",
+    "if (silentMs < 0)",
+  ]),
+  mutant("does not notice a VM that its host halted", "sandboxes/observe", [
+    'return (await vmm.resume(ref)) === "halted";',
+    "await vmm.resume(ref);\n    return false;",
   ]),
   mutant("forgets a run that a boot in flight may still bring up", "sandboxes/observe", [
     "await ports.vmm.kill(ref);",

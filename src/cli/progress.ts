@@ -16,7 +16,7 @@ export async function awaitPhase(
   id: string,
   { wanted, silent }: Awaiting,
 ): Promise<SandboxView> {
-  const settled = ["stopped", "running", "lost", "failed", "deleted"].join(",");
+  const settled = ["stopped", "running", "paused", "lost", "failed", "deleted"].join(",");
   let told = "";
   for (let wait = 0; ; wait = 5) {
     const query = { wait_for: settled, wait: String(wait) };

@@ -35,7 +35,7 @@ export const stop = clientCommand({
 
 async function namesWithVm(client: Client): Promise<string[]> {
   const ids: string[] = [];
-  const filter = { phase: "starting,running,lost,stopping" };
+  const filter = { phase: "starting,running,paused,lost,stopping" };
   for await (const { id } of allSandboxes(client, filter)) ids.push(id);
   return ids;
 }

@@ -124,7 +124,7 @@ export class Conversation {
       throw broken("it claims to be another boot");
     const nowMs = this.#ports.clock.now();
     const changes = { guest_boot_id: hello.guest_boot_id, guest_seen_at_ms: nowMs };
-    if (sandbox.phase === "lost") {
+    if (sandbox.phase === "lost" || sandbox.phase === "paused") {
       const reason = "guest_answered";
       await sandboxes.moveSandbox(tx, { id: sandbox.id, event: "seen", reason, nowMs, changes });
       return;

@@ -4,6 +4,7 @@
  */
 
 import { Fault } from "../core/fault.ts";
+import { accepts } from "../core/moves.ts";
 import { secondMs } from "../core/units.ts";
 import type { Tx } from "../db/open.ts";
 import { topics } from "../system/signals.ts";
@@ -12,9 +13,11 @@ import type { SandboxPorts } from "./ports.ts";
 import {
   holdsRoom,
   type PhaseReason,
+  phasesObserved,
   rebootsMax,
   rebootWindowMs,
   type SandboxRow,
+  sandboxMoves,
 } from "./sandbox.ts";
 import { begin } from "./start.ts";
 import { stopRecord } from "./stop.ts";
@@ -24,6 +27,8 @@ const observePeriodMs = 2 * secondMs;
 const sweepPeriodMs = 60 * secondMs;
 /** A guest part that says nothing for so long, times the VMM's scale, is not vouched for. */
 export const silenceMaxMs = 30 * secondMs;
+/** Once one was silent so long, its VMM is asked whether it has halted the VM, and so often again. */
+const haltAskMs = 10 * secondMs;
 /** How long what a guest part said last may take into the records once its VM is gone. */
 const drainMaxMs = 10 * secondMs;
 
@@ -59,11 +64,12 @@ async function withoutFaults(
 }
 
 async function observeAll(ports: SandboxPorts, endedSince: Map<string, number>): Promise<void> {
-  for (const sandbox of await store.sandboxesIn(ports.db.read, ["running", "lost"])) {
+  const silent: SandboxRow[] = [];
+  for (const sandbox of await store.sandboxesIn(ports.db.read, phasesObserved)) {
     const ref = store.refOf(sandbox);
     const sight = await ports.vmm.look(ref);
     if (sight.state === "alive") {
-      await observeSilence(ports, sandbox);
+      silent.push(sandbox);
       continue;
     }
     const since = endedSince.get(sandbox.id) ?? ports.clock.monotonic();
@@ -74,18 +80,48 @@ async function observeAll(ports: SandboxPorts, endedSince: Map<string, number>):
     const how = sight.state === "absent" ? "died" : sight.how;
     await ports.db.write((tx) => recordEnd(tx, ports, { ref, how }));
   }
+  // Side by side: a VMM that gives no answer holds up no other.
+  await Promise.all(silent.map((sandbox) => observeSilence(ports, sandbox)));
 }
 
 async function observeSilence(ports: SandboxPorts, sandbox: SandboxRow): Promise<void> {
-  if (sandbox.phase !== "running") return;
-  const { timeScale } = ports.driver;
-  if (ports.sightings.silentForMs(store.refOf(sandbox)) < silenceMaxMs * timeScale) return;
+  const ref = store.refOf(sandbox);
+  const { sightings, driver } = ports;
+  const silentMs = sightings.silentForMs(ref);
+  if (sandbox.phase === "paused" && (sightings.lastHeardMs(ref) ?? 0) > sandbox.phase_at_ms)
+    return moveOn(ports, sandbox, { event: "seen", reason: "guest_answered" });
+  if (silentMs < haltAskMs) return;
+  if (await isHalted(ports, ref)) {
+    sightings.excuse(ref);
+    return moveOn(ports, sandbox, { event: "halt", reason: "host_disk_full" });
+  }
+  if (silentMs >= silenceMaxMs * driver.timeScale)
+    await moveOn(ports, sandbox, { event: "silence", reason: "guest_silent" });
+}
+
+/** A VMM that cannot be asked vouches for nothing: its guest is taken for silent. */
+async function isHalted({ vmm }: SandboxPorts, ref: VmRef): Promise<boolean> {
+  try {
+    return (await vmm.resume(ref)) === "halted";
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    return false;
+  }
+}
+
+interface Step {
+  event: "seen" | "halt" | "silence";
+  reason: PhaseReason;
+}
+
+/** Where it is as it was when it was looked at, and its phase takes the event. */
+async function moveOn(ports: SandboxPorts, seen: SandboxRow, step: Step): Promise<void> {
+  if (!accepts(sandboxMoves, seen.phase, step.event)) return;
   const nowMs = ports.clock.now();
   await ports.db.write(async (tx) => {
-    const present = await store.findSandbox(tx, sandbox.id);
-    if (present?.phase !== "running" || present.run !== sandbox.run) return;
-    const reason = "guest_silent";
-    await store.moveSandbox(tx, { id: sandbox.id, event: "silence", reason, nowMs });
+    const present = await store.findSandbox(tx, seen.id);
+    if (present?.phase !== seen.phase || present.run !== seen.run) return;
+    await store.moveSandbox(tx, { id: seen.id, nowMs, ...step });
   });
 }
 
@@ -98,7 +134,7 @@ interface Ending {
 async function recordEnd(tx: Tx, ports: SandboxPorts, { ref, how }: Ending): Promise<void> {
   const sandbox = await store.findSandbox(tx, ref.sandbox);
   if (!sandbox || sandbox.run !== ref.run) return;
-  if (sandbox.phase !== "running" && sandbox.phase !== "lost") return;
+  if (!phasesObserved.some((phase) => phase === sandbox.phase)) return;
   const nowMs = ports.clock.now();
   const reboots = how === "guest_reboot" || how === "guest_panic";
   if (reboots && (await bootAgain(tx, ports, { sandbox, how, nowMs }))) return;

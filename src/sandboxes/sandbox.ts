@@ -17,6 +17,15 @@ export const sandboxMoves = {
     delete: "deleting",
     vmEnded: "stopped",
     reboot: "starting",
+    halt: "paused",
+    silence: "lost",
+  },
+  paused: {
+    seen: "running",
+    stop: "stopping",
+    delete: "deleting",
+    vmEnded: "stopped",
+    reboot: "starting",
     silence: "lost",
   },
   stopping: { stopped: "stopped", delete: "deleting" },
@@ -26,6 +35,7 @@ export const sandboxMoves = {
     delete: "deleting",
     vmEnded: "stopped",
     reboot: "starting",
+    halt: "paused",
   },
   failed: { start: "starting", delete: "deleting" },
   deleting: { deleted: "deleted" },
@@ -40,7 +50,16 @@ export type SandboxRow = Selectable<SandboxTable>;
 export const busyPhases: readonly SandboxPhase[] = ["starting", "stopping", "deleting"];
 
 /** Phases in which a VM may be spoken to. */
-export const phasesWithVm: readonly SandboxPhase[] = ["starting", "running", "stopping", "lost"];
+export const phasesWithVm: readonly SandboxPhase[] = [
+  "starting",
+  "running",
+  "paused",
+  "stopping",
+  "lost",
+];
+
+/** Phases in which a VM ought to run that no workflow is at work on. */
+export const phasesObserved = ["running", "paused", "lost"] as const satisfies SandboxPhase[];
 
 /** Phases that may hold memory and processors of the host: a deletion has yet to end the VM. */
 export const phasesHoldingRoom: readonly SandboxPhase[] = [...phasesWithVm, "deleting"];
@@ -61,6 +80,8 @@ export const phaseReasons = {
   making_disk: "Its disk is being made from the base.",
   booting: "Its VM was started; the guest part has not answered yet.",
   guest_answered: "Its VM runs and its guest part answers.",
+  host_disk_full:
+    "This host has no room for what it writes: its VM waits, and goes on once there is some.",
   guest_silent: "Its VM runs, but its guest part has not answered for too long.",
   guest_rebooted: "The guest rebooted; its VM boots again on the same disk.",
   guest_panicked: "The guest's kernel panicked; its VM boots again on the same disk.",

@@ -28,6 +28,11 @@ export class Sightings {
     sighting.quietSince = this.#clock.monotonic();
   }
 
+  /** Its silence until now had a reason, and counts from here on. */
+  excuse(ref: VmRef): void {
+    this.#of(ref).quietSince = this.#clock.monotonic();
+  }
+
   /** Whether what the guest part has sent may still be on its way into the records. */
   setListening(ref: VmRef, listening: boolean): void {
     this.#of(ref).listening = listening;

@@ -54,7 +54,8 @@ export async function requestStart(
   ports: StartPorts,
   sandbox: SandboxRow,
 ): Promise<Started> {
-  if (["starting", "running", "lost"].includes(sandbox.phase)) return { operation: undefined };
+  if (["starting", "running", "paused", "lost"].includes(sandbox.phase))
+    return { operation: undefined };
   if (!accepts(sandboxMoves, sandbox.phase, "start"))
     throw new Fault("conflict", `sandbox "${sandbox.name}" is ${sandbox.phase}`, {
       code: `sandbox_${sandbox.phase}`,

@@ -18,6 +18,7 @@ export function absentVmm(why: string): Vmm {
     }),
     boot: refuse,
     look: refuse,
+    resume: refuse,
     powerOff: refuse,
     kill: refuse,
     forget: refuse,

@@ -73,6 +73,11 @@ export interface Vmm {
    */
   boot(spec: VmSpec): Promise<void>;
   look(ref: VmRef): Promise<VmSight>;
+  /**
+   * Lets a VM go on that its VMM halted because the host did not take a write. Returns whether it is
+   * halted all the same. @throws Fault `unavailable` the VMM does not answer.
+   */
+  resume(ref: VmRef): Promise<"runs" | "halted">;
   /** Presses the power button. The guest may ignore it. @throws Fault `unavailable`. */
   powerOff(ref: VmRef): Promise<void>;
   /**

@@ -43,7 +43,7 @@ export class SimulatedGuests implements Guests {
     const vm = await this.#world.call(this.#life, `open ${name}`, () =>
       this.#world.machine.answering(ref),
     );
-    if (!vm || vm.silent) throw new Fault("unavailable", `${name}: no answer`);
+    if (!vm || vm.silent || vm.halted) throw new Fault("unavailable", `${name}: no answer`);
     this.#open.get(vm)?.close();
     const channel = new SimulatedChannel(this.#world, this.#life, vm);
     this.#open.set(vm, channel);
@@ -81,7 +81,7 @@ class SimulatedChannel implements Channel {
     if (mishap === "error") return this.#cut();
     if (mishap === "crashBefore") return this.#die(mishap);
     this.#unheard.push(message);
-    if (!this.#vm.silent) this.#hear();
+    if (!(this.#vm.silent || this.#vm.halted)) this.#hear();
     if (mishap === "lostReply") return this.#cut();
     if (mishap === "crashAfter" || mishap === "hostLost") return this.#die(mishap);
   }
@@ -108,7 +108,7 @@ class SimulatedChannel implements Channel {
   async pump(): Promise<void> {
     const { clock, random } = this.#world;
     while (!this.#closed && !this.#dead && this.#answers) {
-      if (!this.#vm.silent) {
+      if (!(this.#vm.silent || this.#vm.halted)) {
         this.#hear();
         if (this.#greeted) this.#deliver(this.#vm.guest.speak(clock.now()));
       }

@@ -108,8 +108,11 @@ async function suffer({ world }: Life): Promise<void> {
   else if (dice === 3) machine.end(vm, "guest_reboot");
   else if (dice === 4) machine.end(vm, "guest_panic");
   else if (dice === 5) machine.end(vm, "guest_shutdown");
-  else if (dice <= 7) vm.silent = !vm.silent;
-  else machine.killPart(vm);
+  else if (dice === 6) vm.silent = !vm.silent;
+  else if (dice === 7) {
+    machine.isFull = random.chance(0.7);
+    vm.halted = true;
+  } else machine.killPart(vm);
 }
 
 const restMaxMs = 900_000;
@@ -119,6 +122,7 @@ export async function rest(life: Life): Promise<void> {
   const { world } = life;
   world.weather = calm;
   world.plan = undefined;
+  world.machine.isFull = false;
   for (const vm of world.machine.vms.values()) {
     vm.silent = false;
     if (vm.hostile) world.machine.end(vm, "died");

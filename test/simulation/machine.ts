@@ -19,6 +19,8 @@ export interface SimulatedVm {
   ended: { how: VmEnd; detail: string } | undefined;
   /** It says and hears nothing while set. */
   silent: boolean;
+  /** The host takes no write of it: it stands still, and is silent with that. */
+  halted: boolean;
   readonly hostile: boolean;
 }
 
@@ -31,6 +33,8 @@ export class Machine {
   /** How often each disk was really made. */
   readonly made = new Map<string, number>();
   stillborn = 0;
+  /** Whether the host has no room for what VMs write. */
+  isFull = false;
   /** How long a boot takes; undefined: drawn for each. */
   bootMs: number | undefined;
   hostility = 0;
@@ -71,6 +75,7 @@ export class Machine {
       part: 0,
       ended: held ? { how: "launch_failed", detail: "disk locked" } : undefined,
       silent: false,
+      halted: false,
       hostile,
     });
   }
@@ -92,6 +97,14 @@ export class Machine {
     if (!vm) return { state: "absent" };
     this.#settle(vm);
     return vm.ended ? { state: "ended", ...vm.ended } : { state: "alive" };
+  }
+
+  /** Goes on where the host has room again. */
+  resume(ref: VmRef): "runs" | "halted" {
+    const vm = this.vms.get(nameOf(ref));
+    if (!vm?.halted || this.isFull) return vm?.halted ? "halted" : "runs";
+    vm.halted = false;
+    return "runs";
   }
 
   kill(ref: VmRef): void {

@@ -44,6 +44,7 @@ export function simulatedVmm(machine: Machine, call: Call): Vmm {
     describe: async () => driver,
     boot: (spec) => call(`boot ${nameOf(spec.ref)}`, () => machine.boot(spec)),
     look: (ref) => call(`look ${nameOf(ref)}`, () => machine.look(ref)),
+    resume: (ref) => call(`resume ${nameOf(ref)}`, () => machine.resume(ref)),
     // A guest may ignore its power button; this one does.
     powerOff: (ref) => call(`power off ${nameOf(ref)}`, () => {}),
     kill: (ref) => call(`kill ${nameOf(ref)}`, () => machine.kill(ref)),

@@ -135,6 +135,26 @@ test("a guest that falls silent is lost, and found again with all it did meanwhi
   await rest(story);
 });
 
+test("a VM that its full host halted is paused, and goes on once there is room", async () => {
+  const story = await Story.begin();
+  const id = await story.running();
+  const command = await story.sent(id, "program", "50000", "5000", "4");
+  await story.is(command, "running");
+  story.world.machine.isFull = true;
+  story.vm(id).halted = true;
+  await story.comesTo(id, "paused");
+  expect(story.sandbox(id)).toMatchObject({ phase_reason: "host_disk_full" });
+  const laterMs = story.world.clock.now() + 5 * 60_000;
+  await story.until(() => story.world.clock.now() > laterMs, 10 * 60_000);
+  expect(story.row(command)).toMatchObject({ state: "running" });
+  expect(story.sandbox(id)).toMatchObject({ phase: "paused" });
+  story.world.machine.isFull = false;
+  await story.comesTo(id, "running");
+  await story.over(command);
+  expect(story.row(command)).toMatchObject({ state: "exited", exit_code: 4 });
+  await rest(story);
+});
+
 test("no more VMs boot at once than there are slots, and all come up", async () => {
   const story = await Story.begin();
   const ids: string[] = [];

@@ -2,7 +2,6 @@
 
 import { commandMoves } from "../../commands/command.ts";
 import { statesOf } from "../../core/moves.ts";
-import { sandboxMoves } from "../../sandboxes/sandbox.ts";
 
 const oneOf = (values: readonly string[]): string => values.map((value) => `'${value}'`).join(", ");
 
@@ -19,7 +18,8 @@ create table sandboxes (
   base_built_at_ms integer not null,
   labels text not null,
   machine_id text not null,
-  phase text not null check (phase in (${oneOf(statesOf(sandboxMoves))})),
+  phase text not null check (phase in ('stopped', 'starting', 'running', 'stopping', 'paused', 'lost', 'recovering',
+    'failed', 'quarantined', 'deleting', 'deleted')),
   phase_reason text not null,
   phase_at_ms integer not null,
   -- Counts the boots; run n+1 begins only after run n was seen ended.

@@ -3,6 +3,7 @@
  * where an old one ended. Never ends a process that it cannot prove to be this installation's.
  */
 import { accessSync, constants, statSync } from "node:fs";
+import { z } from "zod";
 import { Fault } from "../../core/fault.ts";
 import { secondMs } from "../../core/units.ts";
 import type { Clock } from "../../system/clock.ts";
@@ -22,6 +23,11 @@ const readyMs = 60 * secondMs;
 /** Until then the keeper may still write down what it saw. */
 const gentleMs = 3 * secondMs;
 const goneMs = 20 * secondMs;
+/** A write that fails again fails within milliseconds. */
+const settleMs = 200;
+
+/** StatusInfo in the QEMU QMP Reference Manual. */
+const statusSchema = z.object({ status: z.string() });
 
 export interface QemuParts {
   readonly runs: RunDirectories;
@@ -118,6 +124,21 @@ export class QemuVmm implements Vmm {
     // Its last act was to write the end, perhaps since we looked.
     const lost = this.#runs.end(ref) ?? this.#runs.writeLost(ref, why);
     return { state: "ended", ...endOf(this.#runs.endFacts(ref, lost)) };
+  }
+
+  async resume(ref: VmRef): Promise<"runs" | "halted"> {
+    if (!(await this.#isHalted(ref))) return "runs";
+    await this.#ask(ref, "cont");
+    // What it could not write it tries at once.
+    await this.#parts.clock.sleep(settleMs);
+    return (await this.#isHalted(ref)) ? "halted" : "runs";
+  }
+
+  /** QEMU halts a VM whose disk image has no room to grow (`werror=enospc`, its default). */
+  async #isHalted(ref: VmRef): Promise<boolean> {
+    const { success, data } = statusSchema.safeParse(await this.#ask(ref, "query-status"));
+    if (!success) throw new Fault("unavailable", "QEMU tells no status", { code: "qmp_refused" });
+    return data.status === "io-error";
   }
 
   async powerOff(ref: VmRef): Promise<void> {
