@@ -150,7 +150,7 @@ const empty = new Uint8Array();`,
     "phasesWithVm",
   ]),
   mutant("boots more VMs at once than there are slots", "sandboxes/start", [
-    `if ((await store.countBooting(tx)) >= bootSlots)
+    `if ((await countBooting(tx)) >= bootSlots)
       throw new Fault("unavailable", "another boot took the slot");`,
     "",
   ]),

@@ -12,6 +12,7 @@ import { authenticate, KnownKeys, requireScope } from "./auth.ts";
 import { baseRoutes } from "./bases.ts";
 import { commandRoutes } from "./commands.ts";
 import { docsPage, llmsText, openApiDocument } from "./docs.ts";
+import { eventRoutes } from "./events.ts";
 import { makePatience } from "./idempotency.ts";
 import { metricsText, RequestCounts } from "./metrics.ts";
 import { operationRoutes } from "./operations.ts";
@@ -29,6 +30,7 @@ import { unsupported, unsupportedRoutes } from "./unsupported.ts";
 export type SandboxesApi = ReturnType<typeof sandboxRoutes>;
 export type CommandsApi = ReturnType<typeof commandRoutes>;
 export type OutputApi = ReturnType<typeof outputRoutes>;
+export type EventsApi = ReturnType<typeof eventRoutes>;
 export type OperationsApi = ReturnType<typeof operationRoutes>;
 export type SystemApi = ReturnType<typeof systemRoutes>;
 export type ApiKeysApi = ReturnType<typeof apiKeyRoutes>;
@@ -62,6 +64,7 @@ function partsOf(ports: ApiPorts, keys: KnownKeys) {
     commandRoutes(ports),
     outputRoutes(ports),
     operationRoutes(ports),
+    eventRoutes(ports),
     sizeRoutes(ports),
     baseRoutes(ports),
     apiKeyRoutes(ports, keys),

@@ -77,12 +77,12 @@ function partEvent(part: OutputPart, cursor: string): Uint8Array {
   return event("output", viewPart(part), cursor);
 }
 
-function event(name: string, data: unknown, id?: string): Uint8Array {
+export function event(name: string, data: unknown, id?: string): Uint8Array {
   const head = id === undefined ? "" : `id: ${id}\n`;
   return encode(`${head}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
 }
 
-const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
+export const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 
 export interface RawReading extends Following {
   /** Whether a gap is written as a line where it is; else only the announced one is passed over. */

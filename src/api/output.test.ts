@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { ask, type TestHost, testHost } from "../../test/api/host.ts";
+import { eventsUntil } from "../../test/api/sse.ts";
 import { appendOutput } from "../commands/output.ts";
 import { moveCommand } from "../commands/store.ts";
 import { KiB } from "../core/units.ts";
@@ -141,31 +142,6 @@ test("a reader whose time is over gets an empty page", async () => {
   clock.pass(25_000);
   expect((await waiting).body).toMatchObject({ parts: [], more: false, complete: false });
 });
-
-interface Event {
-  id?: string;
-  event?: string;
-  data?: string;
-}
-
-/** Reads events until one of this name. */
-async function eventsUntil(answer: Response, name: string): Promise<Event[]> {
-  const events: Event[] = [];
-  let text = "";
-  for await (const part of answer.body ?? []) {
-    text += new TextDecoder().decode(part);
-    for (let at = text.indexOf("\n\n"); at >= 0; at = text.indexOf("\n\n")) {
-      const lines = text
-        .slice(0, at)
-        .split("\n")
-        .map((line) => line.split(/: (.*)/s));
-      text = text.slice(at + 2);
-      events.push(Object.fromEntries(lines) as Event);
-      if (events.at(-1)?.event === name) return events;
-    }
-  }
-  return events;
-}
 
 test("a follower gets output live and the end, and resumes with the last event's id", async () => {
   const { app, id, secret, write, clock, ...host } = await hostWithCommand();

@@ -2,6 +2,7 @@
 import type { z } from "@hono/zod-openapi";
 import { Fault } from "../core/fault.ts";
 import type { Tx } from "../db/open.ts";
+import { recordEvent } from "../events/store.ts";
 import { createSandbox, refuseTakenName } from "../sandboxes/create.ts";
 import { requestDelete } from "../sandboxes/delete.ts";
 import type { SandboxRow } from "../sandboxes/sandbox.ts";
@@ -69,6 +70,12 @@ export const sandboxRoutes = (ports: ApiPorts) =>
             labels: labels ? JSON.stringify(labels) : row.labels,
           });
           const changed = await getBusy(tx, row.id);
+          await recordEvent(tx, {
+            type: "sandbox.changed",
+            atMs: ports.clock.now(),
+            sandboxId: row.id,
+            data: { name: changed.name, labels: JSON.parse(changed.labels) as unknown },
+          });
           return { status: 200 as const, body: viewSandbox(ports.sightings, changed) };
         },
       });

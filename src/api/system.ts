@@ -1,6 +1,6 @@
 /** What this host is: its version, its hypervisor and its room. */
 import { z } from "@hono/zod-openapi";
-import { sumRoom, sumUse } from "../sandboxes/store.ts";
+import { sumRoom, sumUse } from "../sandboxes/use.ts";
 import type { ApiPorts } from "./ports.ts";
 import { makeApp, reading } from "./routes.ts";
 import { json, strict, timeOf, timeSchema } from "./schemas.ts";

@@ -18,7 +18,6 @@ const missing = {
   connections: { capability: "connections", why: "connections are not built yet" },
   moves: { capability: "moves", why: "this host has no peers" },
   hosts: { capability: "hosts", why: "this host has no peers" },
-  events: { capability: "events", why: "the event stream is not built yet" },
   webhooks: { capability: "webhooks", why: "webhooks are not built yet" },
   lifetimes: { capability: "lifetimes", why: "stopping by time or idleness is not built yet" },
   recovery: { capability: "recovery", why: "this host has no peers" },
@@ -76,7 +75,6 @@ export const unsupportedRoutes: Readonly<Record<string, Missing>> = {
   "/sandboxes/:id/resolve": missing.recovery,
   "/hosts/*": missing.hosts,
   "/hosts": missing.hosts,
-  "/events": missing.events,
   "/webhooks/:id?": missing.webhooks,
 };
 

@@ -12,6 +12,7 @@ export const commands: Readonly<Record<string, { about: string; load: Load }>> =
   info: { about: "show a sandbox or the host", load: async () => (await import("./info.ts")).info },
   exec: { about: "run a command", load: async () => (await import("./exec.ts")).exec },
   logs: { about: "show a command's output", load: async () => (await import("./logs.ts")).logs },
+  events: { about: "what happened", load: async () => (await import("./events.ts")).events },
   ps: { about: "list commands", load: async () => (await import("./ps.ts")).ps },
   kill: { about: "send a command a signal", load: async () => (await import("./kill.ts")).kill },
   api: { about: "send any API request", load: async () => (await import("./api.ts")).api },

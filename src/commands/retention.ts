@@ -1,10 +1,11 @@
 /**
- * Forgets what ended long ago: commands with their idempotency keys and output, operations, and
- * deleted sandboxes. In small steps, so that nobody waits for it; never what is still referred to.
+ * Forgets what ended long ago: commands with their idempotency keys and output, operations, events
+ * and deleted sandboxes. In small steps, so that nobody waits for it; never what is still referred to.
  */
 import { Fault } from "../core/fault.ts";
 import { makeId } from "../core/ids.ts";
 import { minuteMs } from "../core/units.ts";
+import { dropEventsBefore } from "../events/store.ts";
 import { forgetSandboxes, sandboxesDeletedBefore } from "../sandboxes/store.ts";
 import { forgetWorkflows, workflowsFinishedBefore } from "../workflow/store.ts";
 import { commandsWithOutput, removeOutput } from "./output.ts";
@@ -34,6 +35,7 @@ async function forgetOnce(ports: CommandPorts): Promise<void> {
   const beforeMs = ports.clock.now() - ports.recordsKeptMs;
   await inSteps(ports, () => forgetSomeCommands(ports, beforeMs));
   await inSteps(ports, () => forgetSomeWorkflows(ports, beforeMs));
+  await inSteps(ports, () => forgetSomeEvents(ports, beforeMs));
   await walk(ports, (after) => removeSomeOutput(ports, { beforeMs, after }));
   await walk(ports, (after) => forgetSomeSandboxes(ports, { beforeMs, after }));
 }
@@ -65,6 +67,10 @@ async function forgetSomeWorkflows({ db }: CommandPorts, beforeMs: number): Prom
   const ids = await workflowsFinishedBefore(db.read, beforeMs, stepMax);
   if (ids.length > 0) await db.write((tx) => forgetWorkflows(tx, ids));
   return ids.length > 0;
+}
+
+async function forgetSomeEvents({ db }: CommandPorts, beforeMs: number): Promise<boolean> {
+  return (await db.write((tx) => dropEventsBefore(tx, beforeMs, stepMax))) > 0;
 }
 
 interface Walk {

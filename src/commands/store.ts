@@ -4,6 +4,7 @@ import { Fault } from "../core/fault.ts";
 import { accepts, move } from "../core/moves.ts";
 import type { Reader, Tx } from "../db/open.ts";
 import { stateQuery } from "../db/prepared.ts";
+import { recordEvent } from "../events/store.ts";
 import { topics } from "../system/signals.ts";
 import {
   type CommandEvent,
@@ -113,6 +114,18 @@ export async function moveCommand(tx: Tx, step: Move): Promise<void> {
     .where("id", "=", step.id)
     .execute();
   if (isFinal(state)) await dropStdin(tx, step.id);
+  await recordEvent(tx, {
+    type: "command.state",
+    atMs: step.nowMs,
+    sandboxId: row.sandbox_id,
+    commandId: row.id,
+    data: {
+      state,
+      reason: step.reason,
+      exit_code: step.changes?.exit_code ?? null,
+      signal: step.changes?.signal ?? null,
+    },
+  });
   touch(tx, row);
 }
 

@@ -6,6 +6,7 @@
 import { Kysely, type SqliteDatabase, type Transaction } from "kysely";
 import { Fault } from "../core/fault.ts";
 import { migration0001 } from "./migrations/0001.ts";
+import { migration0002 } from "./migrations/0002.ts";
 import { outputMigration0001 } from "./migrations/output0001.ts";
 import type { Prepared } from "./prepared.ts";
 import type { OutputSchema, Schema } from "./schema.ts";
@@ -54,7 +55,8 @@ export interface Opening {
   settle?: () => Promise<void>;
 }
 
-export const openState = (opening: Opening): Db => open<Schema>(opening, [migration0001]);
+export const openState = (opening: Opening): Db =>
+  open<Schema>(opening, [migration0001, migration0002]);
 export const openOutput = (opening: Opening): OutputDb =>
   open<OutputSchema>(opening, [outputMigration0001]);
 

@@ -1,6 +1,7 @@
 /** The rows, as SQLite holds them: times in milliseconds since 1970 UTC, JSON as text, flags 0 or 1. */
 import type { Generated } from "kysely";
 import type { CommandState } from "../commands/command.ts";
+import type { EventType } from "../events/event.ts";
 import type { SandboxPhase } from "../sandboxes/sandbox.ts";
 
 export interface Schema {
@@ -11,6 +12,7 @@ export interface Schema {
   api_keys: ApiKeyTable;
   idempotency_keys: IdempotencyKeyTable;
   host: HostTable;
+  events: EventTable;
 }
 
 export interface OutputSchema {
@@ -113,6 +115,15 @@ export interface IdempotencyKeyTable {
   body: string;
   command_id: string | null;
   created_at_ms: number;
+}
+
+export interface EventTable {
+  seq: Generated<number>;
+  type: EventType;
+  at_ms: number;
+  sandbox_id: string;
+  command_id: string | null;
+  data: string;
 }
 
 export interface HostTable {

@@ -4,7 +4,7 @@ import type { Tx } from "../db/open.ts";
 import type { VmmDescription } from "../vmm/vmm.ts";
 import type { SandboxRow } from "./sandbox.ts";
 import type { Limits, Size } from "./size.ts";
-import { sumRoom, sumUse, type Use } from "./store.ts";
+import { sumRoom, sumUse, type Use } from "./use.ts";
 
 interface Quota {
   metric:

@@ -21,6 +21,7 @@ import { checkRoomToStart } from "./capacity.ts";
 import type { SandboxPorts } from "./ports.ts";
 import { type PhaseReason, type SandboxRow, type StartedFrom, sandboxMoves } from "./sandbox.ts";
 import * as store from "./store.ts";
+import { countBooting } from "./use.ts";
 
 const slotPollMs = 5_000;
 const guestPollMs = 2_000;
@@ -127,10 +128,10 @@ async function takeSlot(
 ): Promise<Outcome<Step>> {
   const { bootSlots } = ports.driver;
   const starting = { id: subject, phase: "starting" as const };
-  if ((await store.countBooting(ports.db.read)) >= bootSlots)
+  if ((await countBooting(ports.db.read)) >= bootSlots)
     return wait(slotPollMs, (tx) => store.explainPhase(tx, starting, "waiting_for_boot_slot"));
   return next("boot", async (tx) => {
-    if ((await store.countBooting(tx)) >= bootSlots)
+    if ((await countBooting(tx)) >= bootSlots)
       throw new Fault("unavailable", "another boot took the slot");
     await store.explainPhase(tx, starting, "booting");
   });

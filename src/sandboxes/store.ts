@@ -6,17 +6,17 @@ import { move } from "../core/moves.ts";
 import type { Reader, Tx } from "../db/open.ts";
 import { stateQuery } from "../db/prepared.ts";
 import type { Schema } from "../db/schema.ts";
+import { recordEvent } from "../events/store.ts";
 import { topics } from "../system/signals.ts";
 import type { VmRef } from "../vmm/vmm.ts";
 import {
   type PhaseReason,
-  phasesHoldingRoom,
+  phaseReasons,
   phasesWithVm,
   type SandboxEvent,
   type SandboxPhase,
   type SandboxRow,
   sandboxMoves,
-  withoutVm,
 } from "./sandbox.ts";
 
 /** Columns a move may set along with the phase. */
@@ -75,6 +75,12 @@ export async function insertSandbox(tx: Tx, sandbox: NewSandbox): Promise<void> 
       deleted_at_ms: null,
     })
     .execute();
+  await recordEvent(tx, {
+    type: "sandbox.created",
+    atMs: sandbox.created_at_ms,
+    sandboxId: sandbox.id,
+    data: { name: sandbox.name },
+  });
   touch(tx, sandbox.id);
 }
 
@@ -152,6 +158,17 @@ export async function moveSandbox(tx: Tx, step: Move): Promise<void> {
     .set({ phase, phase_reason: step.reason, phase_at_ms: step.nowMs, ...step.changes })
     .where("id", "=", step.id)
     .execute();
+  await recordEvent(tx, {
+    type: "sandbox.phase",
+    atMs: step.nowMs,
+    sandboxId: step.id,
+    data: {
+      phase,
+      reason: step.reason,
+      message: phaseReasons[step.reason],
+      run: step.changes?.run ?? row.run,
+    },
+  });
   touch(tx, step.id);
 }
 
@@ -213,45 +230,6 @@ export function listSandboxes(read: Reader, listing: Listing): Promise<BusySandb
 
 const hasLabel = (key: string, value: string) =>
   sql<boolean>`exists (select 1 from json_each(labels) where key = ${key} and value = ${value})`;
-
-export interface Use {
-  sandboxes: number;
-  vcpus: number;
-  memoryBytes: number;
-  diskBytes: number;
-}
-
-/** What all that exist have together. */
-export const sumUse = (read: Reader): Promise<Use> =>
-  summing(read).where("phase", "<>", "deleted").executeTakeFirstOrThrow();
-
-/** What those that hold room have together: see `holdsRoom`. */
-export const sumRoom = (read: Reader): Promise<Use> =>
-  summing(read)
-    .where("phase", "in", phasesHoldingRoom)
-    .where("phase_reason", "<>", withoutVm)
-    .executeTakeFirstOrThrow();
-
-const summing = (read: Reader) =>
-  read
-    .selectFrom("sandboxes")
-    .select((row) => [
-      row.fn.countAll<number>().as("sandboxes"),
-      row.fn.coalesce(row.fn.sum<number>("vcpus"), row.lit(0)).as("vcpus"),
-      row.fn.coalesce(row.fn.sum<number>("memory_bytes"), row.lit(0)).as("memoryBytes"),
-      row.fn.coalesce(row.fn.sum<number>("disk_bytes"), row.lit(0)).as("diskBytes"),
-    ]);
-
-/** Boots under way: a VM was started whose guest part has not answered. */
-export async function countBooting(read: Reader): Promise<number> {
-  const { count } = await read
-    .selectFrom("sandboxes")
-    .select((row) => row.fn.countAll<number>().as("count"))
-    .where("phase", "=", "starting")
-    .where("phase_reason", "=", "booting")
-    .executeTakeFirstOrThrow();
-  return count;
-}
 
 export const sandboxesWithVm = (read: Reader): Promise<SandboxRow[]> =>
   sandboxesIn(read, phasesWithVm);

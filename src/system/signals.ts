@@ -55,6 +55,7 @@ export class Signals {
 /** Topics by the thing they are about, so that no two places spell one differently. */
 export const topics = {
   workflows: "workflows",
+  events: "events",
   sandboxes: "sandboxes",
   sandbox: (id: string) => `sandbox:${id}`,
   command: (id: string) => `command:${id}`,

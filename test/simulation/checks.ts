@@ -46,6 +46,7 @@ export class Checks {
         "on w.subject = s.id and w.finished_at_ms is null",
     );
     for (const sandbox of sandboxes) this.#checkSandbox(sandbox);
+    checkEvents(world);
     checkUse(world, sandboxes);
     for (const command of world.look<CommandRow>("* from commands"))
       await this.#checkCommand(command);
@@ -134,6 +135,24 @@ function checkMachine({ machine }: World): void {
     assert(times === 1, `${command} was executed ${times} times`);
   for (const [command, boots] of machine.deeds.launchedIn)
     assert(boots.size === 1, `${command} was sent to ${boots.size} boots`);
+}
+
+/** The newest event of each thing tells what it is: they were written together. */
+function checkEvents(world: World): void {
+  const behind = world.look<{ id: string }>(
+    "s.id from sandboxes s join events e on e.seq = (select max(seq) from events " +
+      "where sandbox_id = s.id and type = 'sandbox.phase') " +
+      "where json_extract(e.data, '$.phase') <> s.phase",
+  );
+  assert(behind.length === 0, `the events of ${behind[0]?.id} tell another phase`);
+  // Events leave the records with what they tell of, each by its own age.
+  const ends = world.look<{ id: string; sandbox_id: string }>(
+    "c.id, c.sandbox_id from commands c " +
+      "where c.ended_at_ms > (select min(at_ms) from events) and (select count(*) from events e " +
+      "where e.command_id = c.id and json_extract(e.data, '$.state') = c.state) <> 1",
+  );
+  const untold = ends.filter(({ sandbox_id }) => !world.machine.hostile.has(sandbox_id));
+  assert(untold.length === 0, `the end of ${untold[0]?.id} was not told once`);
 }
 
 function checkUse({ machine }: World, sandboxes: readonly Sandbox[]): void {
